@@ -156,6 +156,7 @@ struct Relay: ~Copyable {
         if isLeader { return true }
         guard try connection.run(RelayStore.tryLock())[0].decode(Bool.self) else { return false }
         lockedOpenCount = connection.openCount
+        try connection.run(AwaitedPositions.listen)
         progress = [:]
         (sentAt, hasReceived) = ([:], false)
         (offsets, shortened) = ([:], [])

@@ -28,7 +28,7 @@ struct Onboarding: Sendable {
     private let logger: Logger
 
     private static let watchInterval = Duration.milliseconds(50)
-    /// The same without sessions that wait: those of other instances begin to be processed after this time.
+    /// The interval without waiting sessions. After it, sessions of other instances are found.
     private static let idleInterval = Duration.seconds(1)
     private static let cleanupInterval = Duration.seconds(5)
     /// The number of sessions deleted per transaction.
@@ -112,12 +112,14 @@ struct Onboarding: Sendable {
             },
             Repeating("realm-notifications", every: watchInterval, health: health, logger: logger) {
                 let wakeup = changes.toNotify
-                try await own[2].run(interruptedBy: wakeup) { connection in
+                let rest = try await own[2].run(interruptedBy: wakeup) { connection -> Duration in
                     let start = ContinuousClock.now
-                    let areWaiting = try watch.notify(on: &connection)
                     // Many waiting sessions use at most a fifth of the connection's time.
-                    if areWaiting { pauseThread((.now - start) * 4) } else { wakeup.wait(atMost: idleInterval) }
+                    if try watch.notify(on: &connection) { return (.now - start) * 4 }
+                    wakeup.wait(atMost: idleInterval)
+                    return .zero
                 }
+                try? await Task.sleep(for: rest)
             },
             Repeating("session-cleanup", every: cleanupInterval, health: health, logger: logger) {
                 while try await pool.run({ try SessionStore.deleteExpired(countMax: cleanupCountMax, on: &$0) }) {}

@@ -28,7 +28,7 @@ enum Settings {
         help: "poll interval for changes while there are some")
     static let liveIdleInterval = Setting(
         "live.idle.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "25ms",
-        help: "poll interval for changes of environments without recent ones, while others have some")
+        help: "poll interval of environments without recent changes, while others have some")
     static let keepalive = Setting(
         "live.keepalive", .duration(.seconds(1) ... .seconds(300)), default: "20s",
         help: "interval of keepalive lines on an idle live stream")

@@ -20,7 +20,8 @@ import Testing
             contentsOf: projectFolder.appendingPathComponent("docs/operators/kafka-clients.md"), encoding: .utf8)
         let sections = text.components(separatedBy: "\n## ")
         for (heading, values) in [
-            ("All clients", ClientProperties.common), ("Consumers", ClientProperties.consumer),
+            ("All clients", ClientProperties.common),
+            ("Consumers", ClientProperties.consumer.merging(["enable.auto.offset.store": "false"]) { $1 }),
             ("Producers", ClientProperties.producer),
         ] {
             let section = try #require(sections.first { $0.hasPrefix(heading) })

@@ -51,11 +51,13 @@ import Testing
                 + "AND query LIKE '%AS k(id, generation, position)%' AND pid <> pg_backend_pid()",
         ]
         try await withGateway { fixture in
+            let realm = try fixture.realm(RealmPath.user("ana@example.com"))
             let phone = try await fixture.device("ana@example.com")
             let following = Task { try await phone.follow() }
             defer { following.cancel() }
             try await phone.wait("live") { $0.checkpointCount >= 1 }
-            let realm = try fixture.realm(RealmPath.user("ana@example.com"))
+            var listener = try Connection(fixture.database)
+            try listener.run(AwaitedPositions.listen)
             for loss in losses {
                 try await eventually("the gateway is idle") {
                     try fixture.withDatabase { connection in
@@ -67,8 +69,12 @@ import Testing
                 try fixture.write {
                     $0.put(ObjectKey(realm: realm, kind: .timeEntry, id: id), try CanonicalJSON("{}"), decision: 0)
                 }
+                if loss == losses[0] {
+                    let isNotified = try listener.waitForNotification(atMost: patienceMax, or: Wakeup())
+                    #expect(isNotified)
+                }
                 try await phone.wait("the change after: \(loss)") {
-                    $0.copy[$0.realm]?[id.uuidString.lowercased()] != nil
+                    $0.copy[$0.realm]?["TimeEntry/\(id.uuidString.lowercased())"] != nil
                 }
             }
         }

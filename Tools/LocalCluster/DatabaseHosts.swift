@@ -169,7 +169,7 @@ package final class DatabaseHosts: Sendable {
 
     // MARK: Files
 
-    /// Not with version 3 of etcd's API: Patroni 3.0.2 then writes the leader's key without a comparison, so that a
+    /// Version 2 of etcd's API: with version 3, Patroni 3.0.2 writes the leader's key without a comparison, and a
     /// primary that was suspended takes it from the promoted standby.
     private func patroni(_ host: String) throws -> String {
         let address = network.address(host)

@@ -2,7 +2,8 @@
 
 -- A reader of the change log sets it before it stops polling: the next new position is notified, and clears it. As it is
 -- a column of the counter's row, a transaction that writes objects either committed before it was set, or sees it.
-ALTER TABLE realm.environment ADD is_awaited boolean NOT NULL DEFAULT false;
+-- True in a new environment: its first change is notified.
+ALTER TABLE realm.environment ADD is_awaited boolean NOT NULL DEFAULT true;
 
 CREATE FUNCTION realm.notify_position() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
@@ -12,7 +13,7 @@ BEGIN
 END
 $$;
 
--- NOTIFY takes a lock at commit that exists once per server: only transactions that are awaited pay for it.
+-- NOTIFY takes a lock at commit that exists once per server: only awaited transactions take it.
 CREATE TRIGGER position_awaited BEFORE UPDATE OF position, generation ON realm.environment
     FOR EACH ROW WHEN (OLD.is_awaited) EXECUTE FUNCTION realm.notify_position();
 
@@ -39,7 +40,11 @@ BEGIN
         -- Compaction skips it.
         IF NEW.compacted_position <> OLD.compacted_position THEN RETURN NULL; END IF;
         -- A reader requests a notification.
-        IF NEW.is_awaited AND NOT OLD.is_awaited THEN RETURN NEW; END IF;
+        IF NEW.is_awaited AND NOT OLD.is_awaited
+            AND (NEW.position, NEW.generation) = (OLD.position, OLD.generation)
+        THEN
+            RETURN NEW;
+        END IF;
     END IF;
     SELECT state INTO found FROM realm.move WHERE environment_id = TG_ARGV[0]::int;
     IF found = 'left' THEN

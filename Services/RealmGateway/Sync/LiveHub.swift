@@ -18,6 +18,8 @@ final class LiveHub: Service, Sendable {
         var readers: [EnvironmentID: LiveReader] = [:]
         var buffers: [ObjectIdentifier: (buffer: SendBuffer, caller: Caller, reader: LiveReader?)] = [:]
         var isClosed = false
+        /// The session of `watchPool` that receives notifications (`Connection.openCount`); 0: none.
+        var listenedSession = 0
     }
 
     private static let tickInterval = Duration.milliseconds(250)
@@ -157,12 +159,12 @@ final class LiveHub: Service, Sendable {
                 active = polled.filter { $0.isActive(now: now) }
             }
             do {
-                if active.isEmpty {
-                    try await waitForChanges(of: polled)
+                if state.withLock({ Array($0.readers.values) }).allSatisfy({ $0.isQuiet(now: now) }) {
                     nextFullPoll = .now
+                    try await waitForChanges()
                 } else {
                     try await wakeChanged(polled)
-                    try? await Task.sleep(for: limits.liveInterval)
+                    try? await Task.sleep(for: active.isEmpty ? limits.liveIdleInterval : limits.liveInterval)
                 }
                 backoff.succeeded()
             } catch {
@@ -182,25 +184,30 @@ final class LiveHub: Service, Sendable {
     }
 
     /// Wakes the readers of changed environments. If there are none, waits until a change is notified.
-    private func waitForChanges(of readers: [LiveReader]) async throws {
-        let positions = readers.compactMap(\.idlePosition)
-        let environments: [EnvironmentID] = try await watchPool.run(interruptedBy: wakeup) {
-            [wakeup, limits] connection in
+    private func waitForChanges() async throws {
+        let positions = state.withLock { Array($0.readers.values) }.compactMap(\.idlePosition)
+        let (wakeup, listened) = (wakeup, state.withLock { $0.listenedSession })
+        let (environments, session) = try await watchPool.run(interruptedBy: wakeup) { [limits] connection in
             guard !positions.isEmpty else {
+                if connection.openCount == listened { try connection.run(AwaitedPositions.unlisten) }
                 wakeup.wait(atMost: AwaitedPositions.pollInterval)
-                return []
+                return ([EnvironmentID](), 0)
             }
+            if connection.openCount != listened { try connection.run(AwaitedPositions.listen) }
+            let session = connection.openCount
             let ids = positions.map(\.environment.rawValue)
             let results = try connection.run(
-                AwaitedPositions.request(where: "e.id = ANY (\(ids))")
-                    + [ReaderPosition.changed(positions)])
+                AwaitedPositions.request(where: "e.id = ANY (\(ids))") + [ReaderPosition.changed(positions)])
             let changed = try results[results.count - 1].decode(EnvironmentID.self)
-            if !changed.isEmpty { return changed }
+            if !changed.isEmpty { return (changed, session) }
             let writtenCount = try results[results.count - 2][0].decode(Int64.self)
+            let waitMax = AwaitedPositions.pollInterval
             let isNotified = try connection.waitForNotification(
-                atMost: writtenCount == 0 ? AwaitedPositions.pollInterval : limits.liveIdleInterval, or: wakeup)
-            return isNotified ? try connection.run(ReaderPosition.changed(positions)).decode(EnvironmentID.self) : []
+                atMost: writtenCount == 0 ? waitMax : min(limits.liveIdleInterval, waitMax), or: wakeup)
+            guard isNotified else { return ([], session) }
+            return (try connection.run(ReaderPosition.changed(positions)).decode(EnvironmentID.self), session)
         }
+        state.withLock { $0.listenedSession = session }
         for environment in environments { committed(in: environment) }
     }
 

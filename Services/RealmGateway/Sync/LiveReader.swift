@@ -30,6 +30,8 @@ final class LiveReader: Sendable {
         /// Whether a wake-up arrived during the current read.
         var isDue = false
         var lastChange = ContinuousClock.now
+        /// The time of the last read, also of changes that concern no device.
+        var lastRead = ContinuousClock.now
     }
 
     private let environment: EnvironmentID
@@ -40,7 +42,7 @@ final class LiveReader: Sendable {
     private let wakeup: Wakeup
     private let state = Mutex(State())
 
-    /// - Parameter wakeup: Signalled when ``idlePosition`` changes.
+    /// - Parameter wakeup: Signalled when a device is the first to subscribe, and when a read ends.
     init(
         environment: EnvironmentID, pool: Pool, limits: GatewayLimits, names: KindNames, logger: Logger, wakeup: Wakeup
     ) {
@@ -67,6 +69,11 @@ final class LiveReader: Sendable {
         state.withLock { !$0.subscriptions.isEmpty && now - $0.lastChange < AwaitedPositions.activityWindow }
     }
 
+    /// Whether the environment had no change for a while, or no device is live.
+    func isQuiet(now: ContinuousClock.Instant) -> Bool {
+        state.withLock { $0.subscriptions.isEmpty || now - $0.lastRead >= AwaitedPositions.activityWindow }
+    }
+
     /// Reads the new changes, page by page, unless a read is running.
     func wake() {
         let isFirst = state.withLock { state in
@@ -88,7 +95,10 @@ final class LiveReader: Sendable {
     ) {
         state.withLock { state in
             Self.remove(buffer, &state)
-            if state.subscriptions.isEmpty { state.lastChange = .now }
+            if state.subscriptions.isEmpty {
+                (state.lastChange, state.lastRead) = (.now, .now)
+                wakeup.signal()
+            }
             for realm in realms {
                 state.realms[realm.number, default: Realm(path: realm.path)].buffers[ObjectIdentifier(buffer)] = buffer
             }
@@ -99,7 +109,6 @@ final class LiveReader: Sendable {
             if state.position == nil {
                 (state.position, state.consistentPosition) = (counter.position, counter.position)
                 state.generation = counter.generation
-                wakeup.signal()
             }
         }
     }
@@ -153,6 +162,7 @@ final class LiveReader: Sendable {
     /// Returns whether there may be more to read; otherwise the read ends.
     private func continues(after page: LivePage) -> Bool {
         state.withLock { state in
+            state.lastRead = .now
             let concernsFollowers = state.followers.values.contains { $0.kinds.concerns(page.kinds) }
             if concernsFollowers || !page.chunks.isEmpty { state.lastChange = .now }
             let isMoreDue = page.isFull || state.isDue

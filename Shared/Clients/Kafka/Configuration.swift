@@ -33,7 +33,7 @@ internal import CKafka
 
 /// The librdkafka properties of a client: this project's defaults, overridden by the caller's.
 ///
-/// docs/operators/kafka-clients.md lists them, which a test compares.
+/// docs/operators/kafka-clients.md lists them; a test compares these.
 ///
 /// Source of names, ranges and librdkafka's own defaults: librdkafka 2.0.2, CONFIGURATION.md.
 struct ClientProperties {

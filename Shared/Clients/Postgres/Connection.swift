@@ -17,6 +17,8 @@ package struct Connection: ~Copyable {
     /// The statements sent by `start` whose results were not received yet.
     private var started: (statements: [Statement], newNames: [Int: String])?
     private var finished: Result<[Rows], PostgresError>?
+    /// Whether a notification has arrived since `waitForNotification` returned.
+    private var wasNotified = false
     /// The session's number, which increases when the connection is lost: session state such as locks is then gone.
     package private(set) var openCount = 1
 
@@ -111,21 +113,20 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Waits until a channel to which the session listens is notified. Notifications that have arrived since the last
-    /// call count, and all are discarded: the caller queries what has changed.
+    /// Waits until a channel to which the session listens is notified, or `wakeup` is signalled. One notification that
+    /// arrived since the last call is enough. A lost connection loses them: the caller also polls.
     ///
-    /// The caller must not rely on it alone: a lost connection, or a pooler in transaction mode, loses notifications.
-    ///
-    /// - Parameters:
-    ///   - waitMax: The time after which it returns without one.
-    ///   - wakeup: Ends the wait when signalled.
-    /// - Returns: Whether there was a notification.
-    /// - Throws: If the connection was lost; the next statement reopens it, in a session that does not listen.
+    /// - Returns: Whether there was one.
+    /// - Throws: If the connection was lost. The next statement opens a session that does not listen.
     @discardableResult
     package mutating func waitForNotification(
         atMost waitMax: Duration, or wakeup: Wakeup
     ) throws(PostgresError) -> Bool {
         receiveStarted()
+        if wasNotified {
+            wasNotified = false
+            return true
+        }
         return try closingIfLost { handle throws(PostgresError) in
             try handle.waitForNotification(atMost: waitMax, or: wakeup)
         }
@@ -178,8 +179,14 @@ package struct Connection: ~Copyable {
         }
     }
 
+    /// Takes notifications from libpq, which otherwise keeps them.
+    private mutating func noteNotifications() {
+        if handle?.takeNotifications() == true { wasNotified = true }
+    }
+
     private mutating func close() {
         handle = nil
+        wasNotified = false
         openCount += 1
         prepared.removeAll()
     }
@@ -210,6 +217,7 @@ package struct Connection: ~Copyable {
                 try Self.exchange(statements, over: handle, prepared: &prepared, waitMax: limit)
             }
             self.prepared = prepared
+            noteNotifications()
             return results
         } catch {
             // A prepared plan is invalid (0A000) or no longer exists (26000): prepare all statements again.
@@ -307,6 +315,7 @@ package struct Connection: ~Copyable {
     private mutating func receiveStarted() {
         guard started != nil else { return }
         finished = Result { () throws(PostgresError) in try resultsOfStarted() }
+        noteNotifications()
     }
 
     private mutating func resultsOfStarted() throws(PostgresError) -> [Rows] {

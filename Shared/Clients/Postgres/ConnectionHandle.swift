@@ -217,7 +217,8 @@ import Glibc
         return takeNotifications()
     }
 
-    private func takeNotifications() -> Bool {
+    /// - Returns: Whether there was one.
+    func takeNotifications() -> Bool {
         var isAny = false
         while let notification = unsafe PQnotifies(pointer) {
             unsafe PQfreemem(notification)

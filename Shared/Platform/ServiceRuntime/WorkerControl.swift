@@ -51,7 +51,7 @@ package final class WorkerControl: Sendable {
     }
 
     /// Calls `hook` at shutdown on another thread, or immediately if the process is shutting down. Use it to wake a
-    /// loop that waits for its own event, such as an eventfd.
+    /// loop that waits for its own event, such as a ``Wakeup``.
     package func whenStopping(_ hook: @escaping @Sendable () -> Void) {
         stopHooks.withLock { $0.append(hook) }
         if isStopping { hook() }
@@ -69,6 +69,9 @@ package final class WorkerControl: Sendable {
             if let stopSignal { stopSignal.wait(atMost: interval) } else { pauseThread(interval) }
         }
     }
+
+    /// Removes the hooks of an earlier run of the body, which keep its descriptors open.
+    func removeStopHooks() { stopHooks.withLock { $0 = [] } }
 
     func stop() {
         stopping.store(true, ordering: .releasing)

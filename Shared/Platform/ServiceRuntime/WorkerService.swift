@@ -52,6 +52,7 @@ struct WorkerService: Service {
             let start = SteadyClock.nanoseconds()
             var problem = "the worker returned before shutdown"
             do {
+                control.removeStopHooks()
                 try body(control)
                 if control.isStopping { return nil }
             } catch {

@@ -2,11 +2,10 @@ package import Postgres
 
 /// Notifications of new positions, by which a reader of change logs waits without polling.
 ///
-/// A transaction notifies if its counter is marked as awaited, and clears the mark. The reader polls again,
-/// then requests the next notification. Writers whose readers are busy therefore never pay for NOTIFY.
+/// A transaction notifies if its counter is marked as awaited, and clears the mark. The reader polls again, then
+/// requests the next notification. Writers whose readers are busy therefore never pay for NOTIFY.
 ///
-/// The reader must poll at least every ``pollInterval``: a notification is lost with the reader's connection, or by a
-/// pooler in transaction mode. New environments are not awaited before that poll.
+/// The reader must poll at least every ``pollInterval``: a notification is lost with the reader's connection.
 package enum AwaitedPositions {
     /// The maximum delay of a change whose notification was lost.
     package static let pollInterval = Duration.seconds(1)
@@ -16,6 +15,12 @@ package enum AwaitedPositions {
 
     /// The first schema with notifications.
     package static let schemaOldest: Int32 = 38
+
+    /// Begins to receive notifications. A transaction of its own, before the session's first ``request(where:)``:
+    /// LISTEN takes effect after the state that its own transaction reads.
+    package static let listen: Statement = "LISTEN fieldpost_position"
+    /// Ends it: a session that does not read its notifications delays those of others.
+    package static let unlisten: Statement = "UNLISTEN fieldpost_position"
 
     /// Requests notifications. The statements precede the reader's poll in one transaction: a writer has then
     /// committed before the poll, or notifies.
@@ -28,7 +33,6 @@ package enum AwaitedPositions {
         [
             // Nothing is lost if a failure of the server clears the requests, since that ends all connections.
             "SELECT set_config('synchronous_commit', 'off', true)",
-            "LISTEN fieldpost_position",
             """
             UPDATE realm.environment SET is_awaited = true WHERE id IN (
                 SELECT e.id FROM realm.environment e WHERE NOT e.is_awaited AND (\(condition))

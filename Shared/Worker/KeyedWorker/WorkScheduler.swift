@@ -104,6 +104,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     private static var fullMax: Duration { .seconds(5) }
     private static var waitMax: Duration { .milliseconds(50) }
     private static var messageWaitMax: Duration { .seconds(1) }
+    /// While calls wait for a rate limit or a slot, or results for a lock: no event ends these waits.
+    private static var pendingWaitMax: Duration { .milliseconds(100) }
 
     init(_ limits: WorkerLimits, now: ContinuousClock.Instant) {
         self.limits = limits
@@ -193,7 +195,9 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
             return .take(countMax: 0, waitMax: min(waitMax, Self.waitMax), isPaused: isPaused)
         }
         fullSince = nil
-        let wait = min(waitMax, max(dueNext - now, .zero), Self.messageWaitMax)
+        let isPending = !queues.isEmpty || calls.count > calls.inFlightCount || !slotSchedule.environments.isEmpty
+        let eventMax = isPending ? Self.pendingWaitMax : Self.messageWaitMax
+        let wait = min(waitMax, max(dueNext - now, .zero), eventMax)
         return .take(countMax: min(room, limits.batchCountMax), waitMax: wait, isPaused: false)
     }
 

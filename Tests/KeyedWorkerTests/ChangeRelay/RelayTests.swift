@@ -272,10 +272,12 @@ import Testing
             if isLost { try flow.connection.run("UPDATE realm.environment SET is_awaited = false") }
             try flow.put(try flow.key(.users, .realms, UUID()), #"{"userId": "a"}"#)
             #expect(try !flow.connection.run(isAwaited)[0].decode(Bool.self))
+            if !isLost {
+                let isNotified = try relay.connection.waitForNotification(atMost: patienceMax, or: Wakeup())
+                #expect(isNotified)
+            }
             try wait("the change is published") {
-                _ = try relay.step(waitMax: isLost ? .milliseconds(5) : patienceMax)
-                // Its next step limits the wait.
-                try relay.compact(keep: .seconds(60), interval: patienceMax)
+                _ = try relay.step(waitMax: .milliseconds(5))
                 return try flow.relayed().position == 1
             }
         }

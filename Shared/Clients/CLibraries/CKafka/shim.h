@@ -1,6 +1,5 @@
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
-/* librdkafka's wake-up mechanism; not in the Glibc module. */
 
 /* rd_kafka_producev takes variable arguments, which Swift does not import. Copies key and value; takes ownership of
  * the headers only if it succeeds. */

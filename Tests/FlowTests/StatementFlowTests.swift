@@ -13,6 +13,11 @@ extension FlowTests {
                 "a gateway's counters, each found by its environment's key"
             ),
             (
+                "UPDATE realm.environment SET is_awaited = ",
+                "idle readers await all counters at once: the relay all, a gateway those of its devices"
+            ),
+            ("SELECT count(*) FROM realm.environment e WHERE NOT e.is_awaited", "the same"),
+            (
                 "WITH RECURSIVE e(id) AS ( (SELECT environment_id FROM pipeline.parked",
                 "a worker has no environment: those with deferred keys, one row each by the index"
             ),

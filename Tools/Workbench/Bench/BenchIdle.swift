@@ -72,9 +72,9 @@ struct BenchIdle: BenchScenario {
 
     /// Waits until every worker's consumers fetch, and no client joins a group or produces.
     private static func waitUntilIdle(_ installation: BenchInstallation) async throws {
-        var last = try await IdleSample(installation.cluster).requests
+        var last = try await IdleSample.requests(of: installation.cluster)
         try await waitUntil("the installation is idle", within: idleMax, interval: .seconds(2)) {
-            let requests = try await IdleSample(installation.cluster).requests
+            let requests = try await IdleSample.requests(of: installation.cluster)
             defer { last = requests }
             let grown = Set(requests.filter { $0.value > last[$0.key, default: 0] }.keys)
             let isFetched = workers.allSatisfy { grown.contains(BrokerRequests.Kind("Fetch", $0.name)) }
@@ -150,9 +150,8 @@ private struct IdleSample: Sendable {
     let countedAt: ContinuousClock.Instant
 
     init(_ cluster: LocalCluster) async throws {
-        guard let broker = cluster.process(.broker) else { throw ClusterFailure("the broker does not run") }
         // Before the processes' usage, which the broker's output is part of.
-        requests = try await onOwnThread { () throws(ClusterFailure) in try BrokerRequests(of: broker).counts }
+        requests = try await Self.requests(of: cluster)
         countedAt = .now
         var usage: [LocalCluster.Part: ProcessUsage.Sample] = [:]
         for part in Self.parts {
@@ -163,5 +162,10 @@ private struct IdleSample: Sendable {
         }
         self.usage = usage
         usedAt = .now
+    }
+
+    static func requests(of cluster: LocalCluster) async throws -> [BrokerRequests.Kind: Int] {
+        guard let broker = cluster.process(.broker) else { throw ClusterFailure("the broker does not run") }
+        return try await onOwnThread { () throws(ClusterFailure) in try BrokerRequests(of: broker).counts }
     }
 }

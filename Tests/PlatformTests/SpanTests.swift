@@ -144,10 +144,12 @@ import Testing
 
     @Test func rejectionAtShutdownDoesNotBlockRemainingSpans() async throws {
         let collector = try SpanCollector(answers: ["400"])
-        try await sending(to: collector) { recorder in
+        // The export could otherwise start in between, with a first batch of fewer spans.
+        let recordAll = { (recorder: SpanRecorder) in
             guard let span = recorder.begin(Self.sampled) else { return }
             for _ in 0..<SpanExport.countMax + 1 { recorder.end(span, Self.call()) }
         }
+        try await sending(to: collector.endpoint, before: recordAll) { _ in }
         #expect(try collector.spans().count == 1)
     }
 
@@ -165,7 +167,10 @@ import Testing
         try await sending(to: collector.endpoint, body)
     }
 
-    private func sending(to endpoint: String, _ body: (SpanRecorder) async throws -> Void) async throws {
+    /// - Parameter before: Runs before the export starts.
+    private func sending(
+        to endpoint: String, before: (SpanRecorder) -> Void = { _ in }, _ body: (SpanRecorder) async throws -> Void
+    ) async throws {
         let recorder = SpanRecorder(seed: .random(in: 0...UInt64.max))
         let collector = try #require(
             try Collector(
@@ -178,6 +183,7 @@ import Testing
         let export = SpanExport(
             recorder: recorder, collector: collector, text: SpanText(service: "a-service", instance: "host:1"),
             logger: Logger(label: "test"), lastMax: .seconds(60))
+        before(recorder)
         let group = ServiceGroup(services: [export], logger: Logger(label: "test"))
         async let running: Void = group.run()
         let outcome: Result<Void, any Error>

@@ -107,16 +107,17 @@ struct Onboarding: Sendable {
             Repeating("realm-registration", every: watchInterval, health: health, logger: logger) {
                 let wakeup = changes.toRegister
                 try await own[1].run(interruptedBy: wakeup) { connection in
-                    if try watch.register(on: &connection) == 0 { wakeup.wait(atMost: idleInterval) }
+                    while try watch.register(on: &connection) == 0, !wakeup.wait(atMost: idleInterval) {}
                 }
             },
             Repeating("realm-notifications", every: watchInterval, health: health, logger: logger) {
                 let wakeup = changes.toNotify
                 let rest = try await own[2].run(interruptedBy: wakeup) { connection -> Duration in
-                    let start = ContinuousClock.now
-                    // Many waiting sessions use at most a fifth of the connection's time.
-                    if try watch.notify(on: &connection) { return (.now - start) * 4 }
-                    wakeup.wait(atMost: idleInterval)
+                    repeat {
+                        let start = ContinuousClock.now
+                        // Many waiting sessions use at most a fifth of the connection's time.
+                        if try watch.notify(on: &connection) { return (.now - start) * 4 }
+                    } while !wakeup.wait(atMost: idleInterval)
                     return .zero
                 }
                 try? await Task.sleep(for: rest)

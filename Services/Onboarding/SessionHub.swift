@@ -25,8 +25,8 @@ final class SessionHub: Service, Sendable {
 
     private static let countMax = 1_000
     private static let sweepInterval = Duration.seconds(1)
-    /// The poll interval without open sockets.
-    private static let idleInterval = Duration.seconds(1)
+    /// The poll interval without open sockets. It limits the number of events that the first one has to skip.
+    private static let idleInterval = Duration.seconds(5)
     private let pool: Pool
     private let events: EventStore
     private let limits: OnboardingLimits

@@ -1,3 +1,4 @@
+import Essentials
 import FoundationEssentials
 import HTTPClient
 import Hummingbird
@@ -39,6 +40,17 @@ extension EdgeTests {
                     #expect(response.contains(field), "\(head.prefix(60)): \(field)")
                 }
             }
+        }
+    }
+
+    /// RFC 9110 §6.6.1: the time of the response, once.
+    @Test func responseHasItsDate() async throws {
+        try await withServer(limits: Self.patient) { port in
+            let before = Timestamp.now().millisecondsSinceEpoch / 1_000
+            let response = await exchange("GET /page HTTP/1.0\r\n\r\n", port: port)
+            let dates = response.components(separatedBy: "\r\n").filter { $0.lowercased().hasPrefix("date: ") }
+            let date = try #require(dates.first.flatMap { Timestamp.seconds(ofHTTPDate: String($0.dropFirst(6))) })
+            #expect(dates.count == 1 && before...(before + 60) ~= Int64(date))
         }
     }
 

@@ -1,6 +1,7 @@
 import Essentials
 import FoundationEssentials
 import Glibc
+import LocalCluster
 import Logging
 import TestSupport
 import Testing
@@ -59,6 +60,21 @@ import Testing
         let lines = try lines { $0.info("true", metadata: ["message": "false", "level": "critical", "time": "never"]) }
         let object = try JSONDecoder().decode([String: String].self, from: Data(lines[0].utf8))
         #expect(object["message"] == "true" && object["metadata.message"] == "false" && object["level"] == "info")
+    }
+
+    /// A line with an unknown environment ends the wait of the thread that loads the names.
+    @Test func unknownEnvironmentEndsWait() async throws {
+        let names = EnvironmentNames()
+        names.waitUntilIncomplete()
+        names.replace(with: [7: "acme"])
+        async let isRequested = onOwnThread {
+            names.waitUntilIncomplete()
+            return names.isIncomplete
+        }
+        for environment in ["7", "8"] {
+            _ = try lines(names: names) { $0.info("a", metadata: ["environment": "\(environment)"]) }
+        }
+        #expect(await isRequested)
     }
 
     /// An unknown environment requests that the names are loaded, once.

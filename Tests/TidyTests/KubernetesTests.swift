@@ -6,9 +6,6 @@ import Yams
 
 /// Rules of `deploy/kubernetes` that no schema checks: scaling of workers, network policies, rolling updates.
 @Suite struct KubernetesTests {
-    /// `worker.count`, unless it is set.
-    private static let workers = 2
-
     @Test(arguments: Services.all.map(\.name)) func serviceScalesByItsLag(name: String) throws {
         let service = try #require(Services.all.first { $0.name == name })
         let documents = try #require(try Deployment.kubernetesDocuments()[name])
@@ -16,7 +13,7 @@ import Yams
         #expect(Set(names).isSubset(of: [name, "\(name)-http"]))
         let scaled = documents.first { $0.isKind("ScaledObject") }
         if let partitions = service.topics.map(\.partitions).max() {
-            #expect(scaled?["spec"]?["maxReplicaCount"]?.int == partitions / Self.workers)
+            #expect(scaled?["spec"]?["maxReplicaCount"]?.int == partitions, "worker.count is 1 unless it is set")
             let query = scaled?["spec"]?["triggers"]?[0]?["metadata"]?["query"]?.string
             #expect(query == "sum(max without (instance, pod) (fieldpost_workable_backlog{group=\"\(name)\"}))")
         } else {

@@ -25,6 +25,8 @@ final class LiveHub: Service, Sendable {
     private static let tickInterval = Duration.milliseconds(250)
     /// The same without any stream.
     private static let idleTickInterval = Duration.seconds(1)
+    /// The interval of polls without any reader. The first one ends the wait.
+    private static let noReaderInterval = Duration.seconds(10)
     /// Write timeout at a shutdown, so that a device that does not read does not delay it.
     private static let lastWriteMax = Duration.seconds(2)
 
@@ -190,7 +192,7 @@ final class LiveHub: Service, Sendable {
         let (environments, session) = try await watchPool.run(interruptedBy: wakeup) { [limits] connection in
             guard !positions.isEmpty else {
                 if connection.openCount == listened { try connection.run(AwaitedPositions.unlisten) }
-                wakeup.wait(atMost: AwaitedPositions.pollInterval)
+                wakeup.wait(atMost: Self.noReaderInterval)
                 return ([EnvironmentID](), 0)
             }
             if connection.openCount != listened { try connection.run(AwaitedPositions.listen) }

@@ -94,9 +94,10 @@ package struct HTTPListener: Service {
         router.add(middleware: ProblemMiddleware(bodyBytesMax: limits.bodyBytesMax))
         routes(router)
         Self.rejectOtherMethods(of: router)
-        var configuration = ApplicationConfiguration(address: .hostname(host, port: port), serverName: nil)
         // Connections share the process's event loops; the limit corresponds to the available file descriptors.
-        configuration.availableConnectionsDelegate = .maximum(limits.connectionCountMax, logger: quietLogger)
+        let configuration = ServerConfiguration(
+            address: .hostname(host, port: port),
+            availableConnectionsDelegate: .maximum(limits.connectionCountMax, logger: quietLogger))
         var decoder = HTTP1Channel.Configuration.DecoderConfiguration()
         decoder.maxHeaderFieldSize = limits.headerBytesMax
         decoder.maxHeaderListSize = limits.headerBytesMax
@@ -110,14 +111,15 @@ package struct HTTPListener: Service {
                 additionalChannelHandlers: [RequestDeadline(limits)],
                 idleTimeout: .milliseconds(limits.idleMax.milliseconds), httpDecoderConfiguration: decoder),
             fields: edge?.fields ?? [:], certificate: certificate)
-        let application = Application(
-            responder: TaskResponder(inner: router.buildResponder()),
-            server: server,
-            configuration: configuration,
-            onServerRunning: { channel in didStart(channel) },
-            eventLoopGroupProvider: .shared(eventLoops), logger: quietLogger)
         do {
-            try await application.run()
+            let responder = RequestResponder(router.buildResponder(), logger: quietLogger)
+            try await server.buildServer(
+                configuration: configuration, eventLoopGroup: eventLoops, logger: quietLogger,
+                responder: { request, writer, channel in
+                    try await responder.respond(to: request, channel: channel, with: writer)
+                },
+                onServerRunning: { channel in didStart(channel) }
+            ).run()
         } catch let error as IOError {
             throw ComponentError("\(name) cannot listen on \(host):\(port): \(error.description)")
         } catch let error as SocketAddressError {
@@ -174,23 +176,6 @@ package struct HTTPListener: Service {
                     throw Problem(.methodNotAllowed, detail: "Allowed methods: \(allow).", headers: [.allow: allow])
                 }
             }
-        }
-    }
-}
-
-/// Processes each request in a separate task.
-///
-/// A connection's task retains the memory of its deepest call stack until it ends, even while it waits for the next
-/// change of a live stream. Request processing in that task took a third of such a connection's memory.
-private struct TaskResponder<Inner: HTTPResponder>: HTTPResponder where Inner.Context: Sendable {
-    let inner: Inner
-
-    func respond(to request: Request, context: Inner.Context) async throws -> Response {
-        let response = Task { try await inner.respond(to: request, context: context) }
-        return try await withTaskCancellationHandler {
-            try await response.value
-        } onCancel: {
-            response.cancel()
         }
     }
 }

@@ -11,7 +11,7 @@ extension Setting {
         help: "any other librdkafka property: FIELDPOST_KAFKA_SECURITY_PROTOCOL is security.protocol; an unsupported "
             + "property is an error at start")
     package static let workerCount = Setting(
-        "worker.count", .integer(1...64), default: "2",
+        "worker.count", .integer(1...64), default: "1",
         help: "worker threads, each with a Kafka consumer and a PostgreSQL connection")
     package static let backendCallMax = Setting(
         "backend.call.max", .duration(.milliseconds(100) ... .seconds(120)), default: "10s",

@@ -1,3 +1,4 @@
+import Dispatch
 import Synchronization
 
 /// The names of environments by number, which log lines add to the number.
@@ -20,11 +21,18 @@ package final class EnvironmentNames: Sendable {
     private static let unknownMax = 1_000
 
     private let state = Mutex(State())
+    /// Signalled by the first line with an unknown number since the last load.
+    private let requested = DispatchSemaphore(value: 0)
 
     package init() {}
 
     /// Whether the names must be loaded: initially, and after lines with unknown numbers.
     package var isIncomplete: Bool { state.withLock { !$0.isLoaded || !$0.requested.isEmpty } }
+
+    /// Blocks the thread until ``isIncomplete``.
+    package func waitUntilIncomplete() {
+        while !isIncomplete { requested.wait() }
+    }
 
     /// Replaces the names by newly loaded ones.
     package func replace(with names: [Int32: String]) {
@@ -38,11 +46,13 @@ package final class EnvironmentNames: Sendable {
     /// Returns the name of the environment with this number; `nil` if the text is no number, or an unknown one.
     func name(of text: String) -> String? {
         guard let number = Int32(text) else { return nil }
-        return state.withLock { state in
-            if let name = state.names[number] { return name }
+        let (name, isFirst): (String?, Bool) = state.withLock { state in
+            if let name = state.names[number] { return (name, false) }
             let isNew = !state.absent.contains(number) && state.requested.count < Self.unknownMax
-            if isNew { state.requested.insert(number) }
-            return nil
+            defer { if isNew { state.requested.insert(number) } }
+            return (nil, isNew && state.requested.isEmpty)
         }
+        if isFirst { requested.signal() }
+        return name
     }
 }

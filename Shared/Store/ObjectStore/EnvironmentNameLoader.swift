@@ -21,10 +21,9 @@ package enum EnvironmentNameLoader {
         guard isFirst else { return }
         startThread(named: "environments") {
             while true {
+                EnvironmentNames.process.waitUntilIncomplete()
                 var pause = pauseMs
-                if EnvironmentNames.process.isIncomplete {
-                    do { try load(into: .process, conninfo) } catch { pause = pauseAfterFailureMs }
-                }
+                do { try load(into: .process, conninfo) } catch { pause = pauseAfterFailureMs }
                 poll(nil, 0, pause)
             }
         }

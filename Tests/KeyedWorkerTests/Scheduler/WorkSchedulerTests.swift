@@ -19,10 +19,10 @@ import Testing
 
     private let acme = EnvironmentID(rawValue: 1)
     private let other = EnvironmentID(rawValue: 2)
-    private let now = ContinuousClock.now
-    private let partition = TopicPartition(topic: "entry.events", partition: 0)
+    let now = ContinuousClock.now
+    let partition = TopicPartition(topic: "entry.events", partition: 0)
 
-    private func key(_ number: UInt8, in environment: EnvironmentID? = nil) throws -> WorkKey {
+    func key(_ number: UInt8, in environment: EnvironmentID? = nil) throws -> WorkKey {
         WorkKey(
             environment: environment ?? acme,
             subject: EventSubject(
@@ -31,7 +31,7 @@ import Testing
     }
 
     /// The actions of this cycle, as text, or of the next one if there are none. No messages are taken.
-    private func runCycle(_ work: inout Scheduler, at time: ContinuousClock.Instant? = nil) -> [String] {
+    func runCycle(_ work: inout Scheduler, at time: ContinuousClock.Instant? = nil) -> [String] {
         let actions = restOfCycle(&work, at: time)
         return actions.isEmpty ? restOfCycle(&work, at: time) : actions
     }
@@ -54,15 +54,15 @@ import Testing
         return actions
     }
 
-    private func receive(_ work: inout Scheduler, _ message: String, _ key: WorkKey) {
+    func receive(_ work: inout Scheduler, _ message: String, _ key: WorkKey) {
         work.received(message, of: key, at: 1, isEdit: true, from: partition, now: now)
     }
 
-    private func decided(_ work: inout Scheduler, _ dispositions: [Disposition<TestCall>]) {
+    func decided(_ work: inout Scheduler, _ dispositions: [Disposition<TestCall>]) {
         work.committed(work.plan(dispositions, now: now), missed: [], now: now)
     }
 
-    private func call(_ name: String, resultWhenSkipped: String? = nil) -> Disposition<TestCall> {
+    func call(_ name: String, resultWhenSkipped: String? = nil) -> Disposition<TestCall> {
         .call(TestCall(name: name, resultWhenSkipped: resultWhenSkipped), startBefore: now + .seconds(600))
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CommandLineSupport
 
 /// `workbench bench`: measures the performance that a release must not lose.
 struct BenchCommand: AsyncParsableCommand {
@@ -10,11 +11,39 @@ struct BenchCommand: AsyncParsableCommand {
             and its reference alternately; the report has the medians. Compare the ratios: absolute figures depend \
             on the machine.
             """,
-        subcommands: [
-            BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchSnapshot.self, BenchFanOut.self,
-            BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchOwnKindsLive.self,
-            BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
-        ])
+        subcommands: scenarios)
+
+    private static let scenarios: [any BenchScenario.Type] = [
+        BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchTasksLive.self, BenchSnapshot.self, BenchFanOut.self,
+        BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchOwnKindsLive.self,
+        BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
+    ]
+
+    @Flag(help: "Run all benchmarks three times each, and print a table of their ratios and targets.")
+    var summary = false
+
+    private static let runs = 3
+
+    func run() async throws {
+        guard summary else { throw CleanExit.helpRequest(self) }
+        var rows: [[String]] = []
+        var failed: [String] = []
+        for scenario in Self.scenarios {
+            let name = scenario.configuration.commandName ?? ""
+            print(name)
+            do {
+                rows += try await scenario.parse(["--runs", "\(Self.runs)"]).report().rows.map { [name] + $0 }
+            } catch {
+                print("  \(error)")
+                rows.append([name, "", "-", "", "failed"])
+                failed.append(name)
+            }
+        }
+        let table = Table(["benchmark", "ratio or figure", .right("value"), "target", "result"], rows) { $0 }
+        print("\nMedians of \(Self.runs) runs on \(BenchInstallation.description)\n\n\(table.text)")
+        // The output has the reasons.
+        if !failed.isEmpty { throw ExitCode.failure }
+    }
 }
 
 /// The options of every benchmark.

@@ -60,12 +60,17 @@ struct BenchReport {
             return [figure.name] + [figure.median, low, high].map(Self.text) + [figure.unit]
         }
         let results = Table(
-            ["ratio or figure", .right("value"), "target", "result"], self.results, empty: "no targets"
-        ) { result in
+            ["ratio or figure", .right("value"), "target", "result"], rows, empty: "no targets"
+        ) { $0 }
+        return "\(rounds) runs on \(BenchInstallation.description)\n\n\(table.text)\n\(results.text)"
+    }
+
+    /// A row for each target: ratio or figure, value, target, result.
+    var rows: [[String]] {
+        results.map { result in
             let verdict = result.isMet.map { $0 ? "met" : "MISSED" } ?? ""
             return [result.name, Self.text(result.value), result.target ?? "", verdict]
         }
-        return "\(rounds) runs on \(BenchInstallation.description)\n\n\(table.text)\n\(results.text)"
     }
 
     /// The values of all runs, the medians and the targets as JSON.

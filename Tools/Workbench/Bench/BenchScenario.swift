@@ -20,11 +20,16 @@ protocol BenchScenario: AsyncParsableCommand {
 
 extension BenchScenario {
     func run() async throws {
-        var configuration = installation
-        configuration.brokerRoundTrip = options.brokerRoundTrip
-        let report = try await BenchInstallation.with(configuration) { try await measureRuns(on: $0) }
+        let report = try await report()
         print(report.text)
         if let json = options.json { try report.json.write(to: URL(filePath: json)) }
+    }
+
+    /// Starts a cluster and measures all runs.
+    func report() async throws -> BenchReport {
+        var configuration = installation
+        configuration.brokerRoundTrip = options.brokerRoundTrip
+        return try await BenchInstallation.with(configuration) { try await measureRuns(on: $0) }
     }
 
     private func measureRuns(on installation: BenchInstallation) async throws -> BenchReport {

@@ -4,23 +4,26 @@ import HTTPClient
 import LocalCluster
 import Model
 
-/// A device that sends new entries at a steady rate, one request at a time: each request has the entries that were due
+/// A device of the first person that sends new objects at a steady rate, one request at a time: each request has the objects that were due
 /// during the preceding one.
 struct BenchSender {
     private let gateway: GatewayClient
     private let token: String
     private let realm: RealmPath
+    private let kind: Kind
     private var device = DeviceState(clientID: UUID())
     private var number = 0
 
-    init(_ installation: BenchInstallation) throws {
+    /// - Parameter realm: `nil`: the person's own.
+    init(_ installation: BenchInstallation, _ kind: Kind = .timeEntry, in realm: RealmPath? = nil) throws {
         gateway = installation.gateway
         token = installation.tokens[0]
-        realm = try RealmPath.user(installation.people[0].email)
+        self.realm = try realm ?? RealmPath.user(installation.people[0].email)
+        self.kind = kind
     }
 
     mutating func send(
-        _ count: Int, perSecond rate: Int, _ clock: LatencyClock, responses: LatencyClock? = nil,
+        _ count: Int, perSecond rate: Int, _ clocks: LatencyClock..., responses: LatencyClock? = nil,
         fields: (Int) throws -> [UInt8]
     ) async throws {
         let interval = Duration.seconds(1) / rate
@@ -31,8 +34,8 @@ struct BenchSender {
         while queued < count || device.queue.count > 0 {
             while queued < count, case let due = start + interval * queued, due <= .now {
                 number += 1
-                let mutation = Mutation(operation: .put, kind: .timeEntry, id: UUID(), fields: try fields(number))
-                clock.start(mutation.id, at: max(due, awake))
+                let mutation = Mutation(operation: .put, kind: kind, id: UUID(), fields: try fields(number))
+                for clock in clocks { clock.start(mutation.id, at: max(due, awake)) }
                 responses?.start(mutation.id, at: max(due, awake))
                 _ = try device.enqueue(mutation, in: realm)
                 queued += 1

@@ -396,8 +396,10 @@ let tests: [Target] = [
             "RealmGateway", "Secrets", "TestSupport", logging,
         ], path: "Tests/InterleavingTests"),
     .testTarget(
-        name: "KafkaTests", dependencies: ["CKafka", "Essentials", "Kafka", "LocalCluster", "TestSupport"],
-        path: "Tests/KafkaTests"),
+        name: "KafkaTests",
+        dependencies: [
+            "CKafka", "Essentials", "Kafka", "LocalCluster", "Sandbox", "TestSupport", nio, nioEmbedded,
+        ], path: "Tests/KafkaTests"),
     .testTarget(
         name: "LagMonitorTests",
         dependencies: [

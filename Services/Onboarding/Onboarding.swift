@@ -107,7 +107,10 @@ struct Onboarding: Sendable {
             Repeating("realm-registration", every: watchInterval, health: health, logger: logger) {
                 let wakeup = changes.toRegister
                 try await own[1].run(interruptedBy: wakeup) { connection in
-                    while try watch.register(on: &connection) == 0, !wakeup.wait(atMost: idleInterval) {}
+                    while try watch.register(on: &connection) == 0 {
+                        health?.ready(true, source: "realm-registration")
+                        if wakeup.wait(atMost: idleInterval) { break }
+                    }
                 }
             },
             Repeating("realm-notifications", every: watchInterval, health: health, logger: logger) {
@@ -117,6 +120,7 @@ struct Onboarding: Sendable {
                         let start = ContinuousClock.now
                         // Many waiting sessions use at most a fifth of the connection's time.
                         if try watch.notify(on: &connection) { return (.now - start) * 4 }
+                        health?.ready(true, source: "realm-notifications")
                     } while !wakeup.wait(atMost: idleInterval)
                     return .zero
                 }

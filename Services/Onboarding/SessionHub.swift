@@ -76,7 +76,13 @@ final class SessionHub: Service, Sendable {
     func run() async throws {
         defer { closeAll() }
         try await Repeating("events", every: limits.interval, health: health, logger: logger, isFinal: Lineage.isOver) {
-            try await self.deliver()
+            do {
+                try await self.deliver()
+            } catch {
+                // The retry polls immediately.
+                self.wakeup.signal()
+                throw error
+            }
             try await self.closeStaleSockets()
         }.run()
     }

@@ -8,6 +8,7 @@ import Testing
 
 @testable import Onboarding
 @testable import Sandbox
+@testable import ServiceRuntime
 
 /// Failed logins: the page in the browser, the event for the device, and the retry.
 @Suite(.ownThreads) struct OnboardingFailureTests {
@@ -155,6 +156,17 @@ import Testing
             #expect(try await browser.open(back.url).status == 400)
             let late = try await device.connect()
             #expect(await late.status == 404)
+        }
+    }
+
+    /// Without any request: a load balancer sends none to an instance that is not ready.
+    @Test func instanceIsReadyAfterAnOutageOfTheDatabase() async throws {
+        let sources: Set = ["realm-registration", "realm-notifications", "events"]
+        try await withOnboarding { fixture in
+            try await fixture.withoutDatabase {
+                try await eventually("it is not ready") { sources.isSubset(of: fixture.health.reasons.keys) }
+            }
+            try await eventually("it is ready") { fixture.health.reasons.isEmpty }
         }
     }
 

@@ -32,6 +32,8 @@ struct OnboardingFixture: Sendable {
     /// The clock of token validation.
     let clock: TestClock
     let client = Client()
+    /// That of all instances.
+    let health: Health
     let stopInstance: @Sendable (Int) async -> Void
 
     static let clientID = "fieldpost-app"
@@ -155,7 +157,8 @@ private func runOnboarding(
     for port in ports {
         let onboarding = try await Onboarding(
             database: database, url: "http://127.0.0.1:\(ports[0])", secrets: secrets, limits: limits,
-            clients: ClientAddress(proxyCount: proxyCount), app: app, logger: logger, now: { clock.now })
+            clients: ClientAddress(proxyCount: proxyCount), app: app, health: runtime.health, logger: logger,
+            now: { clock.now })
         start(
             onboarding.components(
                 host: "127.0.0.1", port: port, networkConnectionCountMax: networkConnectionCountMax,
@@ -169,7 +172,7 @@ private func runOnboarding(
     let parts = groups
     let fixture = OnboardingFixture(
         database: database, ports: ports, identityPort: identityPort, identity: state, keys: keys, secrets: secrets,
-        clock: clock,
+        clock: clock, health: runtime.health,
         stopInstance: { index in
             await parts[index + 1].group.triggerGracefulShutdown()
             _ = try? await parts[index + 1].running.value

@@ -43,6 +43,15 @@ extension EdgeTests {
         }
     }
 
+    /// It is formatted again in each second.
+    @Test func dateIsThatOfTheResponse() {
+        let field = DateField()
+        for milliseconds in [1_000, 1_999, 2_000, 1_500] as [Int64] {
+            let now = Timestamp(millisecondsSinceEpoch: milliseconds)
+            #expect(field.text(at: now) == now.httpText)
+        }
+    }
+
     /// RFC 9110 §6.6.1: the time of the response, once.
     @Test func responseHasItsDate() async throws {
         try await withServer(limits: Self.patient) { port in

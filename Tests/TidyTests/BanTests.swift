@@ -32,7 +32,11 @@ struct Ban: Sendable, CustomTestStringConvertible {
             pattern: "import CBroker", allowedIn: ["Tools/Sandbox/"], reason: "it changes the process's getsockname(2)"),
         Ban(
             pattern: " Application(",
-            allowedIn: ["Shared/Platform/HTTPServer/HTTPListener.swift", "Tools/Sandbox/Emulator.swift"],
+            allowedIn: ["Tools/Sandbox/Emulator.swift"],
+            reason: "a server whose channels are not held can end the process when it stops"),
+        Ban(
+            pattern: ".buildServer(",
+            allowedIn: ["Shared/Platform/HTTPServer/HTTPListener.swift", "Tests/TidyTests/"],
             reason: "a server whose channels are not held can end the process when it stops"),
         Ban(pattern: ".http1(", reason: "HTTPServer has one whose channels are held"),
         Ban(pattern: "@unchecked Sendable", reason: "own it or lock it"),

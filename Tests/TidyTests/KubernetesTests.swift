@@ -14,7 +14,9 @@ import Yams
         let scaled = documents.first { $0.isKind("ScaledObject") }
         if let partitions = service.topics.map(\.partitions).max() {
             #expect(scaled?["spec"]?["maxReplicaCount"]?.int == partitions, "worker.count is 1 unless it is set")
-            let query = scaled?["spec"]?["triggers"]?[0]?["metadata"]?["query"]?.string
+            let trigger = scaled?["spec"]?["triggers"]?[0]?["metadata"]
+            #expect(trigger?["threshold"]?.string == "250", "the backlog of one worker")
+            let query = trigger?["query"]?.string
             #expect(query == "sum(max without (instance, pod) (fieldpost_workable_backlog{group=\"\(name)\"}))")
         } else {
             #expect(scaled == nil, "there is no backlog to scale it by")

@@ -25,7 +25,7 @@ final class LiveHub: Service, Sendable {
     private static let tickInterval = Duration.milliseconds(250)
     /// The same without any stream.
     private static let idleTickInterval = Duration.seconds(1)
-    /// The interval of polls without any reader. The first one ends the wait.
+    /// The maximum wait while no reader is idle. A first subscriber and the end of a read end it.
     private static let noReaderInterval = Duration.seconds(10)
     /// Write timeout at a shutdown, so that a device that does not read does not delay it.
     private static let lastWriteMax = Duration.seconds(2)

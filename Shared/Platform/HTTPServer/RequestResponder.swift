@@ -27,12 +27,21 @@ struct RequestResponder<Inner: HTTPResponder>: Sendable where Inner.Context == E
         logger[metadataKey: "hb.request.id"] = .stringConvertible(RequestID())
         let context = EdgeContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
         let responding = Task { try await inner.respond(to: request, context: context) }
-        var response = try await withTaskCancellationHandler {
-            try await responding.value
-        } onCancel: {
-            responding.cancel()
+        var response: Response
+        do {
+            response = try await withTaskCancellationHandler {
+                try await responding.value
+            } onCancel: {
+                responding.cancel()
+            }
+        } catch let error as HTTPParserError {
+            throw error
+        } catch {
+            // `ProblemMiddleware` responds to the errors of routes.
+            logger.error("request failed", error: error)
+            response = Problem(.internalServerError).response(from: request, context: context)
         }
-        response.headers[.date] = date.text
+        response.headers[.date] = date.text(at: .now())
         do {
             try await writer.write(response: response.head, body: response.body)
         } catch is HTTPParserError {
@@ -46,11 +55,10 @@ struct RequestResponder<Inner: HTTPResponder>: Sendable where Inner.Context == E
 private struct MalformedBody: Error {}
 
 /// The value of the `Date` field, formatted at most once a second.
-private final class DateField: Sendable {
+final class DateField: Sendable {
     private let latest = Mutex((second: Int64.min, text: ""))
 
-    var text: String {
-        let now = Timestamp.now()
+    func text(at now: Timestamp) -> String {
         let second = now.millisecondsSinceEpoch / 1_000
         return latest.withLock { latest in
             if latest.second != second { latest = (second, now.httpText) }

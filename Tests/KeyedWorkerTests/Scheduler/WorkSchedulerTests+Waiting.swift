@@ -3,7 +3,7 @@ import Testing
 @testable import KeyedWorker
 
 extension WorkSchedulerTests {
-    /// An idle worker waits for messages; one whose calls wait for slots or rate limits looks more often.
+    /// An idle worker waits for messages; one whose calls wait for slots or rate limits polls more often.
     @Test func waitIsShorterWhileCallsWait() throws {
         var limits = WorkerLimits()
         limits.inFlightMax = 1

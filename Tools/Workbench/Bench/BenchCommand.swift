@@ -9,7 +9,7 @@ struct BenchCommand: AsyncParsableCommand {
         discussion: """
             Starts a cluster, writes the data and makes one run to warm up. Each further run measures the component \
             and its reference alternately; the report has the medians. Compare the ratios: absolute figures depend \
-            on the machine.
+            on the machine. With --summary, no benchmark is named.
             """,
         subcommands: scenarios)
 
@@ -32,14 +32,19 @@ struct BenchCommand: AsyncParsableCommand {
             let name = scenario.configuration.commandName ?? ""
             print(name)
             do {
-                rows += try await scenario.parse(["--runs", "\(Self.runs)"]).report().rows.map { [name] + $0 }
+                rows += try await scenario.parse(["--runs", "\(Self.runs)"]).report().summaryRows.map { [name] + $0 }
             } catch {
                 print("  \(error)")
-                rows.append([name, "", "-", "", "failed"])
+                rows.append([name, "", "", "", "-", "", "failed"])
                 failed.append(name)
             }
         }
-        let table = Table(["benchmark", "ratio or figure", .right("value"), "target", "result"], rows) { $0 }
+        let table = Table(
+            [
+                "benchmark", "ratio or figure", .right("ours"), .right("reference"), .right("value"), "target",
+                "result",
+            ], rows
+        ) { $0 }
         print("\nMedians of \(Self.runs) runs on \(BenchInstallation.description)\n\n\(table.text)")
         // The output has the reasons.
         if !failed.isEmpty { throw ExitCode.failure }

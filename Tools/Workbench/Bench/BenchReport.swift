@@ -73,6 +73,16 @@ struct BenchReport {
         }
     }
 
+    /// As ``rows``, with the medians of the figure and of its reference before the value.
+    var summaryRows: [[String]] {
+        func median(_ name: String?) -> String {
+            figures.first { $0.name == name }.map { "\(Self.text($0.median)) \($0.unit)" } ?? ""
+        }
+        return zip(targets, rows).map { target, row in
+            [row[0], median(target.figure), median(target.reference)] + row[1...]
+        }
+    }
+
     /// The values of all runs, the medians and the targets as JSON.
     var json: Data {
         get throws {

@@ -4,8 +4,8 @@ import HTTPClient
 import LocalCluster
 import Model
 
-/// A device of the first person that sends new objects at a steady rate, one request at a time: each request has the objects that were due
-/// during the preceding one.
+/// A device of the first person that sends new objects at a steady rate, one request at a time: each request has the
+/// objects that were due during the preceding one.
 struct BenchSender {
     private let gateway: GatewayClient
     private let token: String

@@ -24,7 +24,7 @@ enum Settings {
         "sync.lag.max", .duration(.seconds(1) ... .seconds(3600)), default: "60s",
         help: "write timeout of a live stream, after which it is disconnected")
     static let liveInterval = Setting(
-        "live.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "2ms",
+        "live.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "5ms",
         help: "poll interval for changes while there are some")
     static let liveIdleInterval = Setting(
         "live.idle.interval", .duration(.milliseconds(1) ... .seconds(10)), default: "25ms",

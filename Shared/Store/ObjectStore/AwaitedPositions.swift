@@ -5,7 +5,8 @@ package import Postgres
 /// A transaction notifies if its counter is marked as awaited, and clears the mark. The reader polls again, then
 /// requests the next notification. Writers whose readers are busy therefore never pay for NOTIFY.
 ///
-/// While it listens, the reader must poll at least every ``pollInterval``: a notification is lost with the reader's connection.
+/// While it listens, the reader must poll at least every ``pollInterval``: a notification is lost with the reader's
+/// connection.
 package enum AwaitedPositions {
     /// The maximum delay of a change whose notification was lost.
     package static let pollInterval = Duration.seconds(1)

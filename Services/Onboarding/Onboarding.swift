@@ -30,6 +30,8 @@ struct Onboarding: Sendable {
     private static let watchInterval = Duration.milliseconds(50)
     /// The interval without waiting sessions. After it, sessions of other instances are found.
     private static let idleInterval = Duration.seconds(1)
+    /// The number of polls in the connection's thread. Afterwards `Repeating` resets its backoff.
+    private static let idlePollCountMax = 60
     private static let cleanupInterval = Duration.seconds(5)
     /// The number of sessions deleted per transaction.
     private static let cleanupCountMax = 1_000
@@ -107,21 +109,23 @@ struct Onboarding: Sendable {
             Repeating("realm-registration", every: watchInterval, health: health, logger: logger) {
                 let wakeup = changes.toRegister
                 try await own[1].run(interruptedBy: wakeup) { connection in
-                    while try watch.register(on: &connection) == 0 {
+                    for _ in 0..<idlePollCountMax {
+                        guard try watch.register(on: &connection) == 0 else { return }
                         health?.ready(true, source: "realm-registration")
-                        if wakeup.wait(atMost: idleInterval) { break }
+                        if wakeup.wait(atMost: idleInterval) { return }
                     }
                 }
             },
             Repeating("realm-notifications", every: watchInterval, health: health, logger: logger) {
                 let wakeup = changes.toNotify
                 let rest = try await own[2].run(interruptedBy: wakeup) { connection -> Duration in
-                    repeat {
+                    for _ in 0..<idlePollCountMax {
                         let start = ContinuousClock.now
                         // Many waiting sessions use at most a fifth of the connection's time.
                         if try watch.notify(on: &connection) { return (.now - start) * 4 }
                         health?.ready(true, source: "realm-notifications")
-                    } while !wakeup.wait(atMost: idleInterval)
+                        if wakeup.wait(atMost: idleInterval) { break }
+                    }
                     return .zero
                 }
                 try? await Task.sleep(for: rest)

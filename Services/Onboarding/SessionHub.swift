@@ -25,8 +25,8 @@ final class SessionHub: Service, Sendable {
 
     private static let countMax = 1_000
     private static let sweepInterval = Duration.seconds(1)
-    /// The poll interval without open sockets. It limits the number of events that the first one has to skip.
-    private static let idleInterval = Duration.seconds(5)
+    /// The poll interval without open sockets.
+    private static let idleInterval = Duration.seconds(1)
     private let pool: Pool
     private let events: EventStore
     private let limits: OnboardingLimits
@@ -76,13 +76,7 @@ final class SessionHub: Service, Sendable {
     func run() async throws {
         defer { closeAll() }
         try await Repeating("events", every: limits.interval, health: health, logger: logger, isFinal: Lineage.isOver) {
-            do {
-                try await self.deliver()
-            } catch {
-                // The retry polls immediately.
-                self.wakeup.signal()
-                throw error
-            }
+            try await self.deliver()
             try await self.closeStaleSockets()
         }.run()
     }

@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    /// Without any request: a load balancer sends none to an instance that is not ready.
+    /// Without any request, which would wake the loops: a load balancer sends none to an instance that is not ready.
     @Test func instanceIsReadyAfterAnOutageOfTheDatabase() async throws {
         let sources: Set = ["realm-registration", "realm-notifications", "events"]
         try await withOnboarding { fixture in

@@ -2,6 +2,7 @@ import Essentials
 import FoundationEssentials
 import Glibc
 import Logging
+import Synchronization
 import TestSupport
 import Testing
 
@@ -62,14 +63,19 @@ import Testing
     }
 
     /// The first line with an unknown environment ends the wait of the thread that loads the names.
-    @Test func unknownEnvironmentEndsWait() throws {
+    @Test func unknownEnvironmentEndsWait() async throws {
         let names = EnvironmentNames()
         names.waitUntilIncomplete()
         names.replace(with: [7: "acme"])
-        for (environment, isRequested) in [("7", false), ("8", true), ("9", false)] {
-            _ = try lines(names: names) { $0.info("a", metadata: ["environment": "\(environment)"]) }
-            #expect(names.takeRequest() == isRequested, "\(environment)")
+        let waitCount = Mutex(0)
+        startThread(named: "names") {
+            names.waitUntilIncomplete()
+            waitCount.withLock { $0 += 1 }
         }
+        _ = try lines(names: names) { $0.info("a", metadata: ["environment": "7"]) }
+        #expect(waitCount.withLock { $0 } == 0)
+        _ = try lines(names: names) { $0.info("a", metadata: ["environment": "8"]) }
+        #expect(await eventually { waitCount.withLock { $0 } == 1 })
     }
 
     /// An unknown environment requests that the names are loaded, once.

@@ -144,12 +144,14 @@ import Testing
 
     @Test func rejectionAtShutdownDoesNotBlockRemainingSpans() async throws {
         let collector = try SpanCollector(answers: ["400"])
-        // The export could otherwise start in between, with a first batch of fewer spans.
-        let recordAll = { (recorder: SpanRecorder) in
-            guard let span = recorder.begin(Self.sampled) else { return }
-            for _ in 0..<SpanExport.countMax + 1 { recorder.end(span, Self.call()) }
-        }
-        try await sending(to: collector.endpoint, before: recordAll) { _ in }
+        let (recorder, export) = try makeExport(to: collector.endpoint)
+        let span = try #require(recorder.begin(Self.sampled))
+        for _ in 0..<SpanExport.countMax + 1 { recorder.end(span, Self.call()) }
+        // It is stopping already: all spans are exported by the shutdown.
+        try await Task {
+            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            try await export.run()
+        }.value
         #expect(try collector.spans().count == 1)
     }
 
@@ -167,10 +169,7 @@ import Testing
         try await sending(to: collector.endpoint, body)
     }
 
-    /// - Parameter before: Runs before the export starts.
-    private func sending(
-        to endpoint: String, before: (SpanRecorder) -> Void = { _ in }, _ body: (SpanRecorder) async throws -> Void
-    ) async throws {
+    private func makeExport(to endpoint: String) throws -> (SpanRecorder, SpanExport) {
         let recorder = SpanRecorder(seed: .random(in: 0...UInt64.max))
         let collector = try #require(
             try Collector(
@@ -183,7 +182,11 @@ import Testing
         let export = SpanExport(
             recorder: recorder, collector: collector, text: SpanText(service: "a-service", instance: "host:1"),
             logger: Logger(label: "test"), lastMax: .seconds(60))
-        before(recorder)
+        return (recorder, export)
+    }
+
+    private func sending(to endpoint: String, _ body: (SpanRecorder) async throws -> Void) async throws {
+        let (recorder, export) = try makeExport(to: endpoint)
         let group = ServiceGroup(services: [export], logger: Logger(label: "test"))
         async let running: Void = group.run()
         let outcome: Result<Void, any Error>

@@ -16,7 +16,8 @@ enum CommandReference {
         func leaves(below name: String = "") -> [(name: String, command: Command)] {
             let name = name.isEmpty ? commandName : "\(name) \(commandName)"
             let below = (subcommands ?? []).filter { $0.commandName != "help" }
-            return below.isEmpty ? [(name, self)] : below.flatMap { $0.leaves(below: name) }
+            let nested = below.flatMap { $0.leaves(below: name) }
+            return below.isEmpty || !own.isEmpty ? [(name, self)] + nested : nested
         }
 
         /// The arguments except `--help` and `--version`, which all commands have.

@@ -101,7 +101,7 @@ struct ClientProperties {
         "enable.idempotence": "true",
         // The Java client's partitioner, so that all producers map a key to the same partition.
         "partitioner": "murmur2_random",
-        // The relay sends pages of changes: what arrives within its poll interval is a batch already.
+        // A change is sent immediately. While requests are in flight, further changes of a partition form a batch.
         "linger.ms": "0",
         // Headers and field names repeat: compression saves two thirds of the bytes on the wire, in the broker and in
         // consumers' queues, and time of the consumer (0.51 instead of 0.73 µs per message).

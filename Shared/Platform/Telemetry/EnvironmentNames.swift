@@ -34,9 +34,6 @@ package final class EnvironmentNames: Sendable {
         while !isIncomplete { requested.wait() }
     }
 
-    /// Whether a line has requested names since the last wait.
-    func takeRequest() -> Bool { requested.wait(timeout: .now()) == .success }
-
     /// Replaces the names by newly loaded ones.
     package func replace(with names: [Int32: String]) {
         state.withLock { state in

@@ -45,7 +45,8 @@ struct BenchCommand: AsyncParsableCommand {
                 "result",
             ], rows
         ) { $0 }
-        print("\nMedians of \(Self.runs) runs on \(BenchInstallation.description)\n\n\(table.text)")
+        print("\nMedians of \(Self.runs) runs, unless a row names another value")
+        print("\(BenchInstallation.description)\n\n\(table.text)")
         // The output has the reasons.
         if !failed.isEmpty { throw ExitCode.failure }
     }

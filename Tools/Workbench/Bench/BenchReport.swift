@@ -31,6 +31,10 @@ struct BenchReport {
             let (sorted, middle) = (values.sorted(), values.count / 2)
             median = sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
         }
+
+        func value(of statistic: BenchTarget.Statistic) -> Double {
+            statistic == .median ? median : values.max() ?? .nan
+        }
     }
 
     let name: String
@@ -73,13 +77,14 @@ struct BenchReport {
         }
     }
 
-    /// As ``rows``, with the medians of the figure and of its reference before the value.
+    /// As ``rows``, with the figure and its reference before the value.
     var summaryRows: [[String]] {
-        func median(_ name: String?) -> String {
-            figures.first { $0.name == name }.map { "\(Self.text($0.median)) \($0.unit)" } ?? ""
+        func text(_ name: String?, _ statistic: BenchTarget.Statistic = .median) -> String {
+            guard let figure = figures.first(where: { $0.name == name }) else { return "" }
+            return "\(Self.text(figure.value(of: statistic))) \(figure.unit)"
         }
         return zip(targets, rows).map { target, row in
-            [row[0], median(target.figure), median(target.reference)] + row[1...]
+            [row[0], text(target.figure, target.statistic), text(target.reference)] + row[1...]
         }
     }
 
@@ -120,7 +125,7 @@ struct BenchReport {
     private func value(of target: BenchTarget) -> Double {
         func figure(_ name: String) -> Figure? { figures.first { $0.name == name } }
         guard let measured = figure(target.figure) else { return .nan }
-        let value = target.statistic == .median ? measured.median : measured.values.max() ?? .nan
+        let value = measured.value(of: target.statistic)
         guard let reference = target.reference else { return value }
         return value / (figure(reference)?.median ?? .nan)
     }

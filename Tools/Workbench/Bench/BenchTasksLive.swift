@@ -102,7 +102,7 @@ extension BenchTasksLive.Fixture {
     func receive(on installation: BenchInstallation, of team: UUID) async throws {
         let realms: [(RealmPath, LatencyClock)] = [(.manager, own), (.team(team), member)]
         for (token, (realm, clock)) in zip(installation.tokens, realms) {
-            let (opened, open) = AsyncStream.makeStream(of: Void.self)
+            let (opened, open) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
             let receiver = Task {
                 defer { open.finish() }
                 for try await line in try await installation.gateway.sync(

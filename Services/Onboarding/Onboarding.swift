@@ -31,7 +31,7 @@ struct Onboarding: Sendable {
     /// The interval without waiting sessions. After it, sessions of other instances are found.
     private static let idleInterval = Duration.seconds(1)
     /// The number of polls in the connection's thread. Afterwards `Repeating` resets its backoff.
-    private static let idlePollCountMax = 60
+    private static let idlePollCountMax = 600
     private static let cleanupInterval = Duration.seconds(5)
     /// The number of sessions deleted per transaction.
     private static let cleanupCountMax = 1_000

@@ -68,14 +68,21 @@ import Testing
         names.waitUntilIncomplete()
         names.replace(with: [7: "acme"])
         let waitCount = Mutex(0)
+        let unknown = 8...27
+        // It waits again after each load, before most of the lines.
         startThread(named: "names") {
-            names.waitUntilIncomplete()
-            waitCount.withLock { $0 += 1 }
+            for _ in unknown {
+                names.waitUntilIncomplete()
+                names.replace(with: [7: "acme"])
+                waitCount.withLock { $0 += 1 }
+            }
         }
-        _ = try lines(names: names) { $0.info("a", metadata: ["environment": "7"]) }
-        #expect(waitCount.withLock { $0 } == 0)
-        _ = try lines(names: names) { $0.info("a", metadata: ["environment": "8"]) }
-        #expect(await eventually { waitCount.withLock { $0 } == 1 })
+        for (loadCount, number) in unknown.enumerated() {
+            _ = try lines(names: names) { $0.info("a", metadata: ["environment": "7"]) }
+            #expect(waitCount.withLock { $0 } == loadCount)
+            _ = try lines(names: names) { $0.info("a", metadata: ["environment": "\(number)"]) }
+            try #require(await eventually { waitCount.withLock { $0 } == loadCount + 1 })
+        }
     }
 
     /// An unknown environment requests that the names are loaded, once.

@@ -121,18 +121,8 @@ struct BenchIdle: BenchScenario {
     private func firstChange(on installation: BenchInstallation) async throws -> Double {
         var sender = try BenchSender(installation)
         let (lines, released) = (LatencyClock(), LatencyClock())
-        let (opened, open) = AsyncStream.makeStream(of: Void.self)
-        let receiver = Task {
-            defer { open.finish() }
-            try await BenchLive.receive(on: installation, lines, released) { open.yield() }
-        }
+        let receiver = try await BenchLive.receive(on: installation, lines, released)
         defer { receiver.cancel() }
-        var isOpen = false
-        for await _ in opened {
-            isOpen = true
-            break
-        }
-        guard isOpen else { throw ClusterFailure("the stream ended before its first checkpoint") }
         try await Task.sleep(for: .seconds(seconds))
         try await sender.send(1, perSecond: 1, lines) { _ in Array(#"{"text":"After idle time"}"#.utf8) }
         try await lines.waitUntilComplete(within: Self.changeMax)

@@ -60,15 +60,8 @@ struct BenchLive: BenchScenario {
     func setUp(_ installation: BenchInstallation) async throws -> Fixture {
         try await installation.sap.setSwitches(#"{"latencyMs":20}"#)
         let fixture = Fixture(try await BenchEntries(installation, organisation), try BenchSender(installation))
-        let (opened, open) = AsyncStream.makeStream(of: Void.self)
-        let (lines, released) = (fixture.lines, fixture.released)
-        fixture.receiver = Task {
-            defer { open.finish() }
-            try await Self.receive(on: installation, lines, released) { open.yield() }
-        }
-        for await _ in opened { return fixture }
-        try await fixture.receiver?.value
-        throw ClusterFailure("the stream ended before its first checkpoint")
+        fixture.receiver = try await Self.receive(on: installation, fixture.lines, fixture.released)
+        return fixture
     }
 
     func measure(
@@ -110,24 +103,16 @@ struct BenchLive: BenchScenario {
         }
     }
 
-    /// Reads the other device's stream until the task is cancelled.
+    /// Opens the stream of the person's other device.
     static func receive(
-        on installation: BenchInstallation, _ lines: LatencyClock, _ released: LatencyClock, opened: () -> Void
-    ) async throws {
-        for try await line in try await installation.gateway.sync(
-            token: installation.tokens[0], body: GatewayClient.firstSyncBody(isLive: true))
-        {
-            let now = ContinuousClock.now
-            switch try SyncLine.read(line) {
-            case .checkpoint: opened()
-            case .objects(_, _, let list):
-                for change in list where change.id.kind == .timeEntry {
-                    lines.stop(change.id.id, at: now)
-                    if let object = change.object, SeenEntry(object)?.status == .released {
-                        released.stop(change.id.id, at: now)
-                    }
+        on installation: BenchInstallation, _ lines: LatencyClock, _ released: LatencyClock
+    ) async throws -> Task<Void, any Error> {
+        try await installation.receive(token: installation.tokens[0]) { _, changes, now in
+            for change in changes where change.id.kind == .timeEntry {
+                lines.stop(change.id.id, at: now)
+                if let object = change.object, SeenEntry(object)?.status == .released {
+                    released.stop(change.id.id, at: now)
                 }
-            case .open, .closed, .keepalive, nil: break
             }
         }
     }

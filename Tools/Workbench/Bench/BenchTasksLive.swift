@@ -76,7 +76,13 @@ struct BenchTasksLive: BenchScenario {
             "team":"\(team.text)","assignee":"\(member.text)"}
             """
         let fixture = Fixture(fields, try BenchSender(installation, .fieldTask, in: .manager))
-        try await fixture.receive(on: installation, of: team)
+        let realms: [(RealmPath, LatencyClock)] = [(.manager, fixture.own), (.team(team), fixture.member)]
+        for (token, (realm, clock)) in zip(installation.tokens, realms) {
+            fixture.receivers.append(
+                try await installation.receive(token: token) { path, changes, now in
+                    if path == realm { for change in changes { clock.stop(change.id.id, at: now) } }
+                })
+        }
         return fixture
     }
 
@@ -92,35 +98,6 @@ struct BenchTasksLive: BenchScenario {
             for percent in [50, 99] {
                 report.add(
                     "\(name), p\(percent)", "ms", (latencies.percentile(percent)?.inSeconds ?? .nan) * 1_000)
-            }
-        }
-    }
-}
-
-extension BenchTasksLive.Fixture {
-    /// Opens the streams of both devices, and waits for their first checkpoints.
-    func receive(on installation: BenchInstallation, of team: UUID) async throws {
-        let realms: [(RealmPath, LatencyClock)] = [(.manager, own), (.team(team), member)]
-        for (token, (realm, clock)) in zip(installation.tokens, realms) {
-            let (opened, open) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-            let receiver = Task {
-                defer { open.finish() }
-                for try await line in try await installation.gateway.sync(
-                    token: token, body: GatewayClient.firstSyncBody(isLive: true))
-                {
-                    let now = ContinuousClock.now
-                    switch try SyncLine.read(line) {
-                    case .checkpoint: open.yield()
-                    case .objects(realm, _, let list): for change in list { clock.stop(change.id.id, at: now) }
-                    default: break
-                    }
-                }
-            }
-            receivers.append(receiver)
-            var iterator = opened.makeAsyncIterator()
-            guard await iterator.next() != nil else {
-                try await receiver.value
-                throw ClusterFailure("the stream ended before its first checkpoint")
             }
         }
     }

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -34,4 +35,13 @@ int getsockname(int descriptor, struct sockaddr *restrict address, socklen_t *re
     listening_port = ntohs(in.sin_port);
     memcpy(address, &advertised, sizeof advertised);
     return result;
+}
+
+/* The mock cluster accepts connections by accept(2), with Nagle's algorithm: a small response waits until the previous
+   one is acknowledged. Kafka disables it. */
+int accept(int listener, struct sockaddr *restrict address, socklen_t *restrict size) {
+    int connection = (int)syscall(SYS_accept, listener, address, size);
+    int on = 1;
+    if (connection >= 0) setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return connection;
 }

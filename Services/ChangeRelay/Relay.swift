@@ -187,6 +187,8 @@ struct Relay: ~Copyable {
     mutating func sendQuery(_ request: RelayProgress.Request?, isAwaiting: Bool = false) throws {
         // Positions published for a previous generation are not stored.
         confirmed.removeAll { unprepared.contains($0.environment) }
+        let storesOnlyPositions =
+            newlyDeferred.isEmpty && republished.isEmpty && !confirmed.contains(where: \.isRepublished)
         var statements = confirmed.map(RelayStore.store)
         statements += newlyDeferred.map { Republish.request($0.topic, in: $0.environment) }
         newlyDeferred = []
@@ -195,6 +197,8 @@ struct Relay: ~Copyable {
             statements.append(RelayStore.store(changedOffsets))
             changedOffsets = [:]
         }
+        // A failure of the server may undo the positions. Pages are then republished, which changes nothing.
+        if !statements.isEmpty, storesOnlyPositions { statements.append(.asynchronousCommit) }
         let isAwaiting = isAwaiting && request == nil && statements.isEmpty
         if isAwaiting { statements = AwaitedPositions.request(where: EnvironmentCounter.works) }
         statements.append(RelayStore.pendingEnvironments(except: blockedTopics.keys.sorted()))

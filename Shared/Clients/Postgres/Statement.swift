@@ -20,6 +20,10 @@ package struct Statement: Sendable, ExpressibleByStringInterpolation {
         parameters = stringInterpolation.parameters
     }
 
+    /// Commits the transaction asynchronously: its changes reach the disk later. A crash of the server may undo it, but
+    /// not if a later synchronous commit has succeeded. For changes that the process repeats.
+    package static let asynchronousCommit: Statement = "SELECT set_config('synchronous_commit', 'off', true)"
+
     package struct Interpolation: StringInterpolationProtocol {
         var text = ""
         var parameters: [Parameter] = []

@@ -33,7 +33,7 @@ package enum AwaitedPositions {
     package static func request(where condition: Statement) -> [Statement] {
         [
             // Nothing is lost if a failure of the server clears the requests, since that ends all connections.
-            "SELECT set_config('synchronous_commit', 'off', true)",
+            .asynchronousCommit,
             """
             UPDATE realm.environment SET is_awaited = true WHERE id IN (
                 SELECT e.id FROM realm.environment e WHERE NOT e.is_awaited AND (\(condition))

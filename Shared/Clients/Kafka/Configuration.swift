@@ -79,7 +79,7 @@ struct ClientProperties {
         "auto.offset.reset": "earliest",
         "partition.assignment.strategy": "cooperative-sticky",
         "session.timeout.ms": "10000",
-        "heartbeat.interval.ms": "1000",
+        "heartbeat.interval.ms": "1500",
         // librdkafka also waits this long for the response to a JoinGroup, which a frozen coordinator never sends: with
         // the default of 300 s the worker would be stalled for five minutes.
         "max.poll.interval.ms": "60000",

@@ -10,6 +10,8 @@ import Postgres
 /// It recomputes from PostgreSQL the copies of the links that an event concerns, and writes the differences. So
 /// duplicate, late and concurrent events have the same result.
 struct ShareHandler: Handler {
+    static let skipsUneditedKeys = true
+
     let limits: ShareLimits
     /// Delay before a link is reprocessed that was rejected at a limit.
     let retryWait: Duration

@@ -1,12 +1,13 @@
+package import FoundationEssentials
 package import Model
 import ObjectStore
 package import Postgres
 
-/// The dependent work of one change: many keys are deferred, due immediately, by one statement of the transaction that
-/// processed the change. From then on they are ordinary deferred keys: taken in batches by any worker, also after a
-/// crash, and visible in `fieldpost deferred`.
+/// The dependent work of one change: many keys are deferred, due immediately, by a statement of the transaction that
+/// processed the change, or by several before it. From then on they are ordinary deferred keys: taken in batches by any
+/// worker, also after a crash, and visible in `fieldpost deferred`.
 package enum Cascade {
-    /// The statement that makes keys due, for ``WriteBatch/also(_:)`` or on its own. A deferred or dead-lettered key
+    /// The statement that makes keys due, for ``WriteBatch/append(_:)`` or on its own. A deferred or dead-lettered key
     /// becomes due immediately with all of its attempts, as after a newer event. ``DeferredKeys`` recognises such keys
     /// by `next_at` being equal to `parked_at`.
     ///
@@ -31,5 +32,22 @@ package enum Cascade {
             reason = excluded.reason, is_dead = false, is_circuit = false, attempts = 0, parked_at = now(),
             next_at = excluded.next_at
         """
+    }
+
+    /// The statement that makes listed keys due, on its own: no decision causes it.
+    ///
+    /// - Parameters:
+    ///   - subjects: The keys as events' subjects.
+    ///   - spread: As many ids, which spread the keys over the partitions.
+    package static func due(
+        group: String, topic: Topic, in environment: EnvironmentID, _ subjects: [String], spread: [UUID],
+        reasons: [String]
+    ) -> Statement {
+        due(
+            group: group, topic: topic, in: environment,
+            """
+            SELECT i.key, i.spread, i.reason, -1
+            FROM unnest(\(subjects), \(spread), \(reasons)) AS i(key, spread, reason)
+            """)
     }
 }

@@ -90,6 +90,8 @@ enum DeferredKeys {
     /// Takes due keys of a worker's partitions, and reserves them for `lease`. The limit per environment prevents one
     /// backlog from delaying others; the longest overdue keys come first.
     ///
+    /// A failure of the server may undo the reservation: the keys are then taken again.
+    ///
     /// - Returns: Also the environments with deferred keys, including dead-lettered ones.
     static func takeDue(
         _ request: DueRequest, group: String, partitions: Set<TopicPartition>, lease: Duration,
@@ -97,7 +99,7 @@ enum DeferredKeys {
     ) throws(PostgresError) -> (due: [Due], environments: Set<EnvironmentID>) {
         let answers = try connection.run([
             inIndexOrder, takeDue(request, group: group, partitions: Array(partitions), lease: lease),
-            environments(group: group),
+            environments(group: group), .asynchronousCommit,
         ])
         return (try due(answers[1]), Set(try answers[2].decode(EnvironmentID.self)))
     }
@@ -152,6 +154,21 @@ enum DeferredKeys {
             FROM e WHERE e.id IS NOT NULL
         )
         SELECT id FROM e WHERE id IS NOT NULL
+        """
+    }
+
+    /// Finds the keys of items that are deferred, including dead-lettered ones. Rows: the key.
+    static func deferred(
+        among keys: [String], group: String, environment: EnvironmentID
+    ) -> Statement {
+        """
+        SELECT i.key
+        FROM unnest(\(keys)) AS i(key)
+        CROSS JOIN LATERAL (
+            SELECT FROM pipeline.parked p
+            WHERE p.group_name = \(group) AND p.environment_id = \(environment.rawValue) AND p.key = i.key
+            OFFSET 0
+        ) p
         """
     }
 

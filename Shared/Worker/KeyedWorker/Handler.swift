@@ -20,6 +20,10 @@ package protocol Handler: SendableMetatype {
     /// The oldest supported version of the database schema. Defaults to the one that workers need.
     static var schemaOldest: Int32 { get }
 
+    /// Whether the handler finishes keys without loading them if no event is an edit. The worker then looks up which of
+    /// them are deferred. Defaults to `false`: in an environment with deferred keys, all events are edits.
+    static var skipsUneditedKeys: Bool { get }
+
     /// Decides inputs of one environment.
     ///
     /// Loads their objects in as few round trips as possible, decides each input by a pure rule, and adds the writes to
@@ -61,6 +65,7 @@ package protocol Handler: SendableMetatype {
 
 extension Handler {
     package static var schemaOldest: Int32 { DeferredKeys.schemaOldest }
+    package static var skipsUneditedKeys: Bool { false }
     package func rates(on connection: inout Connection, for environment: EnvironmentID) throws -> CallRateLimits {
         CallRateLimits()
     }
@@ -105,8 +110,7 @@ package struct WorkItem<CallResult: Sendable>: Sendable {
     /// the item's events is an edit (its position is the object's edit position). `false`: only decisions of services
     /// wrote it. If a handler's decisions never leave work behind, it may finish such a key without loading it.
     ///
-    /// `true` if unknown: for retries, results of calls and reprocessing, and for every event in an environment with
-    /// deferred keys of the group, since the event may concern one of them.
+    /// `true` if unknown: for retries, results of calls and reprocessing, and for events of deferred keys.
     package var isEdit = true
     /// Whether the environment's circuit admits calls. Otherwise a decision to call is rolled back with all its writes,
     /// so a result is better recorded without the next call.

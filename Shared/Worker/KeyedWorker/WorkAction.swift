@@ -51,7 +51,8 @@ enum WorkAction<Message: Sendable, Call: ScheduledCall>: Sendable {
     case take(countMax: Int, waitMax: Duration, isPaused: Bool)
     /// Take due deferred keys; `expedited` and `due` follow.
     case takeDue(DueRequest)
-    /// A handler decides these items of one environment; then `plan`, and `committed`, `rejected`, `locked` or
+    /// A handler decides these items of one environment. Before, `decideAsEdits` receives the keys of
+    /// `possiblyDeferred` that are deferred. Then `plan`, and `committed`, `rejected`, `locked` or
     /// `failed`.
     case decide([ScheduledItem<Call.CallResult>], in: EnvironmentID)
     /// Defer these keys in PostgreSQL without a decision; then `deferred` or `failed`.

@@ -119,6 +119,7 @@ extension WorkScheduler {
     mutating func queue(
         _ call: Call, for key: WorkKey, startBefore: ContinuousClock.Instant, now: ContinuousClock.Instant
     ) {
+        makesCalls = true
         inFlight[key]?.isCalled = true
         inFlight[key]?.resultWhenSkipped = call.resultWhenSkipped
         inFlight[key]?.kind = call.kind

@@ -22,7 +22,8 @@ extension WorkScheduler {
                 continue
             }
             switch dispositions[index] {
-            case .finished where mayHaveDeferredKeys(item.item.environment):
+            case .finished where item.item.isEdit && mayHaveDeferredKeys(item.item.environment):
+                // Other keys may be finished without loading them. If one is deferred meanwhile, it stays so.
                 plan.released.append((item.item.subject.description, index))
             case .finished: break
             case .call, .reprocess: break
@@ -61,6 +62,7 @@ extension WorkScheduler {
                 follow(plan.dispositions[index], item, now: now)
             }
         }
+        endDueStep(plan.items.map(\.key), now: now)
     }
 
     /// Keys were deferred without a decision.
@@ -76,6 +78,7 @@ extension WorkScheduler {
             }
             release(key)
         }
+        endDueStep(items.map(\.key), now: now)
     }
 
     /// PostgreSQL rejected a value of the batch. The batch is halved until the bad key is alone and is dead-lettered.

@@ -16,7 +16,8 @@ extension WorkScheduler {
         trace: TraceContext? = nil, now: ContinuousClock.Instant
     ) {
         let isCovered = decisionHistory.covers(position, of: key, now: now)
-        if !isCovered { lastEventAt = now }
+        // A service's own writes return as events too.
+        if !isCovered, isEdit { lastEventAt = now }
         if inFlight[key] != nil {
             // An earlier event or a call of the key is in flight: a newer event re-queues the key afterwards.
             heldMessageCount += 1
@@ -79,14 +80,14 @@ extension WorkScheduler {
         let hasBackoffEnded = endBackoffs(now: now)
         saturated.formUnion(slotSchedule.environments.filter { !isRunningLow($0) })
         let idle = idle(now: now)
-        guard now >= nextDue || hasBackoffEnded || !idle.isEmpty else { return nil }
+        guard now >= nextDue && now >= duePausedUntil || hasBackoffEnded || !idle.isEmpty else { return nil }
         (scannedAt, nextDue) = (now, now + limits.dueInterval)
         guard room > 0, !assignment.isEmpty else { return nil }
         slotSchedule.prune(now: now)
         let expedited = Set(idle).intersection(slotSchedule.environments)
         saturated.subtract(expedited)
         let share = min(room / max(1, dueEnvironmentCount), limits.keysInFlightMax(beside: calls.count))
-        let most = max(1, isReceivingEvents(now: now) ? min(share, Self.interleavedMax) : share)
+        let most = max(1, isReceivingEvents(now: now) ? min(share, interleavedMax) : share)
         return DueRequest(
             countMax: most, roomMax: room, exceptions: dueLimits(most, now: now),
             expedited: Dictionary(uniqueKeysWithValues: expedited.map { ($0, room(in: $0, now: now).left) }))
@@ -98,7 +99,19 @@ extension WorkScheduler {
         calls.count == 0 && lastEventAt.map { now - $0 < .seconds(1) } ?? false
     }
 
-    private static var interleavedMax: Int { 128 }
+    /// Calls limit the rate by themselves, also if none is in flight at the moment.
+    private var interleavedMax: Int { makesCalls ? 128 : 16 }
+
+    /// Keys were decided. After the last one of a step of due keys, the next ones wait as long as the step took, while
+    /// messages arrive: what follows from the decisions in other services delays the messages too.
+    mutating func endDueStep(_ keys: [WorkKey], now: ContinuousClock.Instant) {
+        guard !dueStepKeys.isEmpty else { return }
+        dueStepKeys.subtract(keys)
+        guard dueStepKeys.isEmpty, !makesCalls, isReceivingEvents(now: now) else { return }
+        duePausedUntil = now + min(now - dueStepAt, Self.duePauseMax)
+    }
+
+    private static var duePauseMax: Duration { .milliseconds(250) }
 
     /// Reports how many keys of an environment, of at most `countMax`, became due early.
     mutating func expedited(_ environment: EnvironmentID, count: Int, of countMax: Int) {
@@ -111,6 +124,7 @@ extension WorkScheduler {
     /// - Parameter environments: Environments with deferred keys of the group, including dead-lettered ones.
     mutating func due(_ keys: [DeferredKeys.Due], of request: DueRequest, deferredIn environments: Set<EnvironmentID>) {
         environmentsWithDeferredKeys = environments
+        if dueStepKeys.isEmpty { dueStepAt = scannedAt }
         let interval = environments.isEmpty ? max(Self.idleDueInterval, limits.dueInterval) : limits.dueInterval
         nextDue = scannedAt + interval
         var counts: [EnvironmentID: Int] = [:]
@@ -121,6 +135,7 @@ extension WorkScheduler {
             inFlight[key] = InFlight(
                 attemptCount: due.attemptCount, partition: due.partition, trace: due.trace)
             reprocess(key)
+            dueStepKeys.insert(key)
         }
         dueEnvironmentCount = counts.count
         moreDue = Set(counts.filter { $0.value >= request.exceptions[$0.key] ?? request.countMax }.keys)
@@ -159,7 +174,7 @@ extension WorkScheduler {
 
     /// The latest time until which the worker waits for messages: then deferred keys may be due.
     var dueNext: ContinuousClock.Instant {
-        breakers.values.compactMap(\.backoffEnd).reduce(nextDue) { min($0, $1) }
+        breakers.values.compactMap(\.backoffEnd).reduce(max(nextDue, duePausedUntil)) { min($0, $1) }
     }
 
     /// Environments with free slots, or soon with free slots, whose deferred calls wait for a slot. Also environments

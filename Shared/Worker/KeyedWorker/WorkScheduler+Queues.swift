@@ -76,17 +76,28 @@ extension WorkScheduler {
 
     private mutating func decide(_ items: [Item], now: ContinuousClock.Instant) -> WorkAction<Message, Call> {
         takeUp(items, now: now)
-        let environment = items[0].item.environment
-        // A finished key is removed from the deferred keys, so a key that may be deferred is not finished without
-        // loading it.
-        let mayBeDeferred = mayHaveDeferredKeys(environment)
         for index in deciding.indices {
             let key = deciding[index].key
             deciding[index].item.canCall = canCall(for: key)
             deciding[index].item.trace = inFlight[key]?.trace
-            if mayBeDeferred { deciding[index].item.isEdit = true }
         }
-        return .decide(deciding, in: environment)
+        return .decide(deciding, in: items[0].item.environment)
+    }
+
+    /// The current batch's keys that may be deferred although no event was an edit.
+    var possiblyDeferred: [String] {
+        guard let environment = deciding.first?.item.environment, mayHaveDeferredKeys(environment) else { return [] }
+        return deciding.filter { !$0.item.isEdit }.map(\.item.subject.description)
+    }
+
+    /// Marks items of the current batch as edits whose keys are deferred: the deferred event may be one.
+    ///
+    /// - Returns: The batch.
+    mutating func decideAsEdits(_ keys: Set<String>) -> [Item] {
+        for index in deciding.indices where keys.contains(deciding[index].item.subject.description) {
+            deciding[index].item.isEdit = true
+        }
+        return deciding
     }
 
     /// Whether the environment may have deferred keys; `true` if unknown.

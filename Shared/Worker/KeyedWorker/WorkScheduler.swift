@@ -49,7 +49,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     }
 
     /// The phase of a cycle.
-    enum Phase: Sendable { case messages, due, deciding(left: Int) }
+    enum Phase: Sendable { case messages, due, dueTaken, deciding(left: Int) }
 
     let limits: WorkerLimits
     /// Queued items by environment, and the order in which environments are served.
@@ -69,6 +69,8 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     /// Messages of all keys in flight; a key with a long call may have many.
     var heldMessageCount = 0
     var calls: CallQueue<QueuedCall>
+    /// Whether a decision has led to a call.
+    var makesCalls = false
     var breakers: [EnvironmentID: CircuitBreaker] = [:]
     /// The reason of the latest failure of each back end since it recovered.
     var outageReasons: [EnvironmentID: String] = [:]
@@ -85,6 +87,11 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     var nextDue: ContinuousClock.Instant
     /// Time of the last scan for due keys.
     var scannedAt: ContinuousClock.Instant
+    /// Due keys that are not decided yet, and the time of the first scan that took one of them.
+    var dueStepKeys: Set<WorkKey> = []
+    var dueStepAt: ContinuousClock.Instant
+    /// The end of the pause between steps of due keys.
+    var duePausedUntil: ContinuousClock.Instant
     /// Arrival of the last message that needs a decision.
     var lastEventAt: ContinuousClock.Instant?
     /// Environments with deferred keys at the last scan; `nil` before the first one.
@@ -109,7 +116,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
 
     init(_ limits: WorkerLimits, now: ContinuousClock.Instant) {
         self.limits = limits
-        (nextDue, scannedAt) = (now, now)
+        (nextDue, scannedAt, dueStepAt, duePausedUntil) = (now, now, now, now)
         decisionHistory = DecisionHistory(now: now)
         calls = CallQueue(slotsMax: limits.inFlightMax)
     }
@@ -154,10 +161,13 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
             if let action = take(now: now) { return action }
             return next(now: now)
         case .due:
-            phase = .deciding(left: roundRobin.count)
+            phase = .dueTaken
             // Now, so that the next calls are in flight while the results are decided.
             freeSlots(now: now)
             if !isStopping, let request = dueRequest(now: now) { return .takeDue(request) }
+            return next(now: now)
+        case .dueTaken:
+            phase = .deciding(left: roundRobin.count)
             return next(now: now)
         case .deciding(let left):
             guard left > 0 || !batchHalves.isEmpty || rejection != nil, let batch = nextBatch(now: now) else {

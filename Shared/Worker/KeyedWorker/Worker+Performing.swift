@@ -96,6 +96,7 @@ extension Worker {
     /// Decides items of one environment and commits the decisions in one transaction.
     mutating func decide(_ items: [ScheduledItem<H.CallResult>], in environment: EnvironmentID) throws {
         do {
+            let items = try findDeferred(items, in: environment)
             var batch = WriteBatch(environment: environment)
             let spans = items.map { $0.item.withOwnSpan() }
             let inputs = spans.map(\.item)
@@ -123,6 +124,18 @@ extension Worker {
         } catch let error as PostgresError where error.isLocked {
             schedule { $0.locked("\(error)", now: .now, random: .random(in: 0..<1)) }
         }
+    }
+
+    /// Marks the items whose keys are deferred as edits.
+    private mutating func findDeferred(
+        _ items: [ScheduledItem<H.CallResult>], in environment: EnvironmentID
+    ) throws -> [ScheduledItem<H.CallResult>] {
+        let keys = schedule(\.possiblyDeferred)
+        if keys.isEmpty { return items }
+        guard H.skipsUneditedKeys else { return schedule { $0.decideAsEdits(Set(keys)) } }
+        let found = try connection.run(DeferredKeys.deferred(among: keys, group: group, environment: environment))
+            .decode(String.self)
+        return found.isEmpty ? items : schedule { $0.decideAsEdits(Set(found)) }
     }
 
     /// Combines a decision to call with the call function. Without one the decision is rolled back.

@@ -19,7 +19,7 @@ import Testing
         work.assigned([partition])
         #expect(taken(&work, after: 0) == 512)
         try receive(&work)
-        #expect(taken(&work, after: 300) == 128)
+        #expect(taken(&work, after: 300) == 16)
         decided(&work, .finished)
         var quiet = work
         #expect(taken(&quiet, after: 2_000) == 512)
@@ -27,7 +27,102 @@ import Testing
         #expect(taken(&work, after: 400) == nil)
         let call = WorkSchedulerTests.TestCall(name: "create")
         decided(&work, .call(call, startBefore: now + .seconds(600)))
-        #expect((taken(&work, after: 600) ?? 0) > 128)
+        #expect((taken(&work, after: 600) ?? 0) > 16)
+    }
+
+    /// The work that follows from decisions about due keys delays messages too. Another environment's message is
+    /// decided first, and does not end the step.
+    @Test func dueKeysLeaveHalfOfTheTimeToMessages() throws {
+        for receivesMessages in [true, false] {
+            var work = Scheduler(limits, now: now)
+            work.assigned([partition])
+            if receivesMessages {
+                #expect(taken(&work, after: 0) != nil)
+                try receive(&work)
+            }
+            var batches = try takeDueKeys(&work, after: 500)
+            if receivesMessages {
+                #expect(batches.removeFirst() == 1)
+                finish(&work, 1, .finished, after: 503)
+                batches += try takeDueKeys(&work, after: 503)
+            }
+            let count = try #require(batches.first)
+            #expect(receivesMessages ? count == 16 : count > 16)
+            finish(&work, count, .finished, after: 539)
+            // They took 39 ms.
+            if receivesMessages { #expect(work.dueNext == now + .milliseconds(578)) }
+            var early = work
+            #expect((taken(&early, after: 577) == nil) == receivesMessages)
+            #expect(taken(&work, after: 578) != nil)
+        }
+    }
+
+    /// Calls limit the rate, and a step has a longest pause.
+    @Test func pausesAreLimited() throws {
+        let call = WorkSchedulerTests.TestCall(name: "create")
+        let called = Disposition.call(call, startBefore: now + .seconds(600))
+        for (disposition, end) in [(Disposition.finished, 1_150), (called, 900)] {
+            var work = Scheduler(limits, now: now)
+            work.assigned([partition])
+            #expect(taken(&work, after: 0) != nil)
+            try receive(&work)
+            #expect(try takeDueKeys(&work, after: 300) == [1])
+            finish(&work, 1, .finished, after: 301)
+            #expect(try takeDueKeys(&work, after: 301) == [16])
+            finish(&work, 16, disposition, after: 900)
+            #expect(work.duePausedUntil <= now + .milliseconds(end))
+        }
+    }
+
+    /// A service's own writes return as its events.
+    @Test func uneditedEventsPauseNothing() throws {
+        var work = Scheduler(limits, now: now)
+        work.assigned([partition])
+        #expect(taken(&work, after: 0) != nil)
+        try receive(&work, isEdit: false)
+        #expect(try takeDueKeys(&work, after: 300) == [1])
+        finish(&work, 1, .finished, after: 301)
+        let count = try #require(try takeDueKeys(&work, after: 301).first)
+        #expect(count > 16)
+        finish(&work, count, .finished, after: 400)
+        #expect(work.duePausedUntil == now)
+    }
+
+    /// A step is one decision.
+    private var limits: WorkerLimits {
+        var limits = WorkerLimits()
+        limits.batchCountMax = limits.keysInFlightMax
+        return limits
+    }
+
+    /// Takes as many due keys of an environment as the worker requests, up to the next decision.
+    ///
+    /// - Returns: The number of items of the decision.
+    private func takeDueKeys(_ work: inout Scheduler, after milliseconds: Int) throws -> [Int] {
+        let environment = EnvironmentID(rawValue: 2)
+        for _ in 0..<2 {
+            while let action = work.next(now: now + .milliseconds(milliseconds)) {
+                if case .decide(let items, _) = action { return [items.count] }
+                guard case .takeDue(let request) = action else { continue }
+                let keys = (0..<request.countMax).map { _ in
+                    DeferredKeys.Due(
+                        environment: environment,
+                        subject: EventSubject(realm: .manager, kind: .fieldTask, id: UUID()), partition: partition,
+                        attemptCount: 0)
+                }
+                work.due(keys, of: request, deferredIn: [environment])
+            }
+        }
+        return []
+    }
+
+    private func finish(
+        _ work: inout Scheduler, _ count: Int, _ disposition: Disposition<WorkSchedulerTests.TestCall>,
+        after milliseconds: Int
+    ) {
+        let now = now + .milliseconds(milliseconds)
+        let dispositions = Array(repeating: disposition, count: count)
+        work.committed(work.plan(dispositions, now: now), missed: [], now: now)
     }
 
     /// The maximum per environment that is requested before the next decision or the end of the cycle.
@@ -43,10 +138,10 @@ import Testing
         return countMax
     }
 
-    private func receive(_ work: inout Scheduler) throws {
+    private func receive(_ work: inout Scheduler, isEdit: Bool = true) throws {
         let subject = EventSubject(realm: .manager, kind: .fieldTask, id: UUID())
         let key = WorkKey(environment: EnvironmentID(rawValue: 1), subject: subject)
-        work.received("\(subject)", of: key, at: 1, isEdit: true, from: partition, now: now)
+        work.received("\(subject)", of: key, at: 1, isEdit: isEdit, from: partition, now: now)
     }
 
     private func decided(_ work: inout Scheduler, _ disposition: Disposition<WorkSchedulerTests.TestCall>) {

@@ -111,24 +111,38 @@ import Testing
     }
 
     /// A finished key is no longer deferred: an event of a service must not finish a deferred edit.
-    @Test func eventsAreEditsWhileKeysAreDeferred() {
+    @Test func unknownKeysMayBeDeferredWhileTheirEnvironmentHasDeferredKeys() {
+        func possiblyDeferred(_ work: inout Scheduler, of key: WorkKey? = nil, isEdit: Bool = false) -> Int {
+            receive(&work, at: 1, isEdit: isEdit, of: key)
+            #expect(next(&work) == [isEdit])
+            return work.possiblyDeferred.count
+        }
         var work = Scheduler(WorkerLimits(), now: now)
-        receive(&work, at: 1, isEdit: false)
-        #expect(next(&work) == [true], "no scan yet")
+        #expect(possiblyDeferred(&work) == 1, "no scan yet")
         decided(&work)
 
         work = scheduler(deferredIn: [acme])
-        receive(&work, at: 1, isEdit: false)
-        #expect(next(&work) == [true])
+        #expect(possiblyDeferred(&work) == 1)
         decided(&work)
-        receive(&work, at: 1, isEdit: false, of: key(in: other))
-        #expect(next(&work) == [false])
+        #expect(possiblyDeferred(&work, isEdit: true) == 0)
+        decided(&work)
+        #expect(possiblyDeferred(&work, of: key(in: other)) == 0)
         decided(&work, .deferred(reason: "wait", after: .seconds(60), cause: .planned))
-        receive(&work, at: 2, isEdit: false, of: key(in: other))
-        #expect(next(&work) == [true], "it was deferred meanwhile")
+        #expect(possiblyDeferred(&work, of: key(in: other)) == 1, "it was deferred meanwhile")
         decided(&work)
         work.due([], of: request, deferredIn: [])
-        receive(&work, at: 3, isEdit: false, of: key(in: other))
-        #expect(next(&work) == [false])
+        #expect(possiblyDeferred(&work, of: key(in: other)) == 0)
+    }
+
+    /// An unedited key may be finished without loading it, so only an edit ends its deferral.
+    @Test func onlyEditsReleaseDeferredKeys() {
+        for isDeferred in [true, false] {
+            var work = scheduler(deferredIn: [acme])
+            receive(&work, at: 1, isEdit: false)
+            #expect(next(&work) == [false])
+            let items = work.decideAsEdits(isDeferred ? [key().subject.description] : [])
+            #expect(items.map(\.item.isEdit) == [isDeferred])
+            #expect(work.plan([.finished], now: now).released.count == (isDeferred ? 1 : 0))
+        }
     }
 }

@@ -188,8 +188,8 @@ extension SchedulerSimulation {
             return workers[number].scheduler.locked("locked", now: now, random: draw)
         }
         count("decisions")
+        let items = mistake == .releasesUneditedKeys ? items : findDeferred(items, by: number)
         count("no edits", items.count { !$0.item.isEdit })
-        if mistake == .ignoresDeferredKeys { clearEdits(by: number) }
         var writes: [SimulatedWrite] = []
         let dispositions = items.map { item in
             let entry = self.number(item.item.subject, in: environment)
@@ -198,7 +198,14 @@ extension SchedulerSimulation {
             return next
         }
         let problem = uncallable.contains(Int(environment.rawValue)) ? "cannot be called" : nil
-        let plan = workers[number].scheduler.plan(dispositions, problem: problem, now: now)
+        var plan = workers[number].scheduler.plan(dispositions, problem: problem, now: now)
+        if mistake == .releasesUneditedKeys {
+            for (index, item) in items.enumerated() where !item.item.isEdit {
+                if case .finished = dispositions[index] {
+                    plan.released.append((item.item.subject.description, index))
+                }
+            }
+        }
         workers[number].operation = .committing(plan, writes)
     }
 
@@ -237,32 +244,6 @@ extension SchedulerSimulation {
         workers[number].scheduler.committed(plan, missed: missed, positions: positions, now: now)
         for write in writes { try checkPendingWork(write.entry) }
         if mistake == .callsRolledBackDecisions { for index in plan.withheld { callAnyway(writes[index], number) } }
-    }
-
-    /// Edited entries, and deferred ones, are decided as edits; afterwards the edits count as processed.
-    private mutating func checkEdits(
-        _ plan: WorkPlan<SimulatedCall>, _ writes: [SimulatedWrite], missed: Set<Int>, by number: Int
-    ) throws {
-        for release in plan.released where !missed.contains(release.decision) {
-            let entry = writes[release.decision].entry
-            if !plan.items[release.decision].item.isEdit, parked[entry] != nil {
-                throw failure("entry \(entry) is deferred, and finished as unedited")
-            }
-        }
-        for (index, item) in plan.items.enumerated() {
-            let isRolledBack = plan.withheld.contains(index)
-            let isPut = plan.deferrals.contains { $0.decision == index } || isRolledBack
-            guard isRolledBack || !missed.contains(index), item.item.isEdit || isPut else { continue }
-            workers[number].clearUnseenEdits(of: writes[index].entry)
-        }
-    }
-
-    private mutating func clearEdits(by number: Int) {
-        for (index, item) in workers[number].scheduler.deciding.enumerated() {
-            let entry = self.number(item.item.subject, in: item.item.environment)
-            guard case .event = item.item.origin, !workers[number].unseenEdits.values.contains(entry) else { continue }
-            workers[number].scheduler.deciding[index].item.isEdit = false
-        }
     }
 
     private mutating func callAnyway(_ write: SimulatedWrite, _ number: Int) {

@@ -196,8 +196,8 @@ enum Mistake: String, CaseIterable, CustomTestStringConvertible {
     case ignoresNewerPositions
     /// A newer edit of a key in flight is treated as a service's write.
     case ignoresNewerEdits
-    /// An event of a deferred key is not treated as an edit.
-    case ignoresDeferredKeys
+    /// A deferred key whose event is not treated as an edit is no longer deferred afterwards.
+    case releasesUneditedKeys
     /// A stopping worker does not wait for its calls, and finishes all its messages.
     case stopsAtOnce
 

@@ -17,10 +17,29 @@ struct DeletedReferences {
         of causes: [Cause], _ fixedRealms: TaskRealms, in environment: EnvironmentID, _ batch: inout WriteBatch,
         on connection: inout Connection
     ) throws {
-        let deleted = causes.filter { $0.presence.isDeleted }
-        let teams = deleted.filter { $0.key.kind == .team }.map { (id: $0.key.id, decision: $0.decision) }
-        let people = deleted.filter { $0.key.kind == .person }.map { (id: $0.key.id, decision: $0.decision) }
+        let people = causes.filter { $0.presence.isDeleted && $0.key.kind == .person }
         let members = causes.filter { $0.key.kind == .membership && $0.presence.isThere }
+        guard !people.isEmpty || !members.isEmpty else { return }
+        let lookups = people.map { ObjectKey(realm: fixedRealms.common, kind: .personLookup, id: $0.key.id) }
+        let results = try connection.run([
+            RealmObject.load(members.map(\.key), in: environment), Presence.load(lookups, in: environment),
+        ])
+        let objects = try RealmObject.byKey(results[0])
+        let presences = try Presence.byKey(results[1])
+        for (person, lookup) in zip(people, lookups) where presences[lookup]?.isThere == true {
+            batch.delete(lookup, decision: person.decision)
+        }
+        try remove(members, objects, fixedRealms, in: environment, &batch, on: &connection)
+    }
+
+    /// Finds the memberships of deleted teams and people.
+    func memberships(
+        of causes: [Cause], _ fixedRealms: TaskRealms, in environment: EnvironmentID, on connection: inout Connection
+    ) throws -> [(decision: Int, id: UUID)] {
+        func deleted(_ kind: Kind) -> [(id: UUID, decision: Int)] {
+            causes.filter { $0.presence.isDeleted && $0.key.kind == kind }.map { ($0.key.id, $0.decision) }
+        }
+        let (teams, people) = (deleted(.team), deleted(.person))
         var statements: [Statement] = []
         if !teams.isEmpty {
             statements.append(Memberships.of(teams: teams, common: fixedRealms.common, in: environment))
@@ -28,23 +47,8 @@ struct DeletedReferences {
         if !people.isEmpty {
             statements.append(Memberships.of(people: people, common: fixedRealms.common, in: environment))
         }
-        guard !deleted.isEmpty || !members.isEmpty else { return }
-        let lookups = people.map { ObjectKey(realm: fixedRealms.common, kind: .personLookup, id: $0.id) }
-        statements += [
-            RealmObject.load(members.map(\.key), in: environment), Presence.load(lookups, in: environment),
-        ]
-        var results = try connection.run(statements)[...]
-        let presences = try Presence.byKey(results.removeLast())
-        let objects = try RealmObject.byKey(results.removeLast())
-        let left = try results.flatMap { try $0.decode(Int32.self, UUID.self) }
-        if !left.isEmpty {
-            batch.append(TaskCascade.memberships(left.map { (id: $1, decision: Int($0)) }, in: environment))
-            batch.defersDueKeys = true
-        }
-        for (person, lookup) in zip(people, lookups) where presences[lookup]?.isThere == true {
-            batch.delete(lookup, decision: person.decision)
-        }
-        try remove(members, objects, fixedRealms, in: environment, &batch, on: &connection)
+        if statements.isEmpty { return [] }
+        return try connection.run(statements).flatMap { try $0.decode(Int32.self, UUID.self) }.map { (Int($0), $1) }
     }
 
     /// Removes the memberships whose team or person has a tombstone.

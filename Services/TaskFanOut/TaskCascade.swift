@@ -7,44 +7,50 @@ import Postgres
 
 /// Re-queues tasks and memberships after changes of other objects, and expired tasks.
 enum TaskCascade {
-    /// Tasks that reference missing teams, memberships or people, as the decisions read them.
+    /// Finds the tasks that reference missing teams, memberships or people, as the decisions read them. Rows: decision,
+    /// the task's id.
+    ///
+    /// It may read many tasks and therefore runs before the decisions' transaction. That is correct: later decisions
+    /// about tasks read the missing object's state, or fail because it has changed.
     ///
     /// A membership's tombstone has no fields. Its id suffices: the first half of the person's, the last of the team's.
     static func tasks(
         referencing missing: [(key: ObjectKey, decision: Int)], in environment: EnvironmentID
     ) -> Statement {
         let ranges = missing.map { Membership.ids(of: $0.key.id) }
-        return Cascade.due(
-            group: Services.taskFanOut.name, topic: Topics.task, in: environment,
-            """
-            SELECT '/manager/FieldTask/' || c.task_id, c.task_id, c.reason, g.decision
+        return """
+            SELECT g.decision, c.task_id
             FROM unnest(\(missing.map(\.key.kind)), \(missing.map(\.key.id)), \(ranges.map(\.lowerBound)),
                 \(ranges.map(\.upperBound)), \(missing.map { Int32($0.decision) })) AS g(kind, id, low, high, decision)
             CROSS JOIN LATERAL (
-                SELECT c.task_id, 'its team was deleted' FROM task.copy c
+                SELECT c.task_id FROM task.copy c
                 WHERE g.kind = \(Kind.team) AND c.environment_id = \(environment.rawValue) AND c.team_id = g.id
                 UNION ALL
-                SELECT c.task_id, 'its assignee was deleted' FROM task.copy c
+                SELECT c.task_id FROM task.copy c
                 WHERE g.kind = \(Kind.person) AND c.environment_id = \(environment.rawValue)
                     AND c.assignee_id = g.id
                 UNION ALL
-                SELECT c.task_id, 'its assignee left the team' FROM task.copy c
+                SELECT c.task_id FROM task.copy c
                 WHERE g.kind = \(Kind.membership) AND c.environment_id = \(environment.rawValue)
                     AND c.assignee_id BETWEEN g.low AND g.high
                     AND substr(uuid_send(c.team_id), 9) = substr(uuid_send(g.id), 9)
                 OFFSET 0
-            ) AS c(task_id, reason)
-            """)
+            ) AS c(task_id)
+            """
+    }
+
+    static func due(_ tasks: [UUID], reasons: [String], in environment: EnvironmentID) -> Statement {
+        Cascade.due(
+            group: Services.taskFanOut.name, topic: Topics.task, in: environment,
+            tasks.map { "/manager/FieldTask/\($0.text)" }, spread: tasks, reasons: reasons)
     }
 
     /// Memberships of deleted teams and people.
-    static func memberships(_ left: [(id: UUID, decision: Int)], in environment: EnvironmentID) -> Statement {
+    static func due(memberships: [UUID], in environment: EnvironmentID) -> Statement {
         Cascade.due(
             group: Services.taskFanOut.name, topic: Topics.team, in: environment,
-            """
-            SELECT '/common/Membership/' || i.id, i.id, 'its team or its person was deleted', i.decision
-            FROM unnest(\(left.map(\.id)), \(left.map { Int32($0.decision) })) AS i(id, decision)
-            """)
+            memberships.map { "/common/Membership/\($0.text)" }, spread: memberships,
+            reasons: memberships.map { _ in "its team or its person was deleted" })
     }
 
     /// The environments with tasks to decide because of their due dates. Rows: the environment.

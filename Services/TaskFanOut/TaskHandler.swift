@@ -9,11 +9,13 @@ import Postgres
 /// memberships of both, and notifies people of their tasks.
 struct TaskHandler: Handler {
     static let schemaOldest: Int32 = 35
+    static let skipsUneditedKeys = true
 
     private let retention: TaskRetention
     private let now: @Sendable () -> Timestamp
     private var directory = RealmDirectory()
     private let references = DeletedReferences()
+    private var requeues = RequeueProgress()
 
     init(
         retention: TaskRetention = TaskRetention(), now: @escaping @Sendable () -> Timestamp = { Timestamp.now() }
@@ -71,7 +73,9 @@ struct TaskHandler: Handler {
         if !causes.isEmpty {
             let presences = try Presence.byKey(results[1])
             let all = zip(causes, causeKeys).map { (decision: $0, key: $1, presence: presences[$1] ?? Presence()) }
-            requeueTasks(of: all, in: environment, &batch)
+            for index in try requeue(of: all, fixedRealms, in: environment, &batch, on: &connection) {
+                dispositions[index] = .reprocess
+            }
             try references.removeObjects(of: all, fixedRealms, in: environment, &batch, on: &connection)
         }
         guard !decisions.isEmpty else { return dispositions }
@@ -93,19 +97,46 @@ struct TaskHandler: Handler {
         return dispositions
     }
 
-    /// Re-queues the tasks that reference a missing team, membership or person. A new or renamed one changes no task.
-    private func requeueTasks(
-        of causes: [(decision: Int, key: ObjectKey, presence: Presence)], in environment: EnvironmentID,
-        _ batch: inout WriteBatch
-    ) {
-        var missing: [(key: ObjectKey, decision: Int)] = []
+    /// Makes up to `RequeueProgress.countMax` keys due: tasks that reference a missing team, membership or person, and
+    /// memberships of a deleted team or person. A new or renamed one changes no task.
+    ///
+    /// - Returns: The decisions whose causes have keys left.
+    private mutating func requeue(
+        of causes: [DeletedReferences.Cause], _ fixedRealms: TaskRealms, in environment: EnvironmentID,
+        _ batch: inout WriteBatch, on connection: inout Connection
+    ) throws -> [Int] {
+        var missing: [Int: RequeueProgress.Cause] = [:]
         for (decision, key, presence) in causes {
+            // Without writes nothing is checked: a later state has its own event. The position counts as processed.
             batch.expect(key, at: presence.position, decision: decision)
-            if !presence.isThere { missing.append((key, decision)) }
+            if !presence.isThere {
+                missing[decision] = .init(environment: environment, key: key, position: presence.position)
+            }
         }
-        guard !missing.isEmpty else { return }
-        batch.append(TaskCascade.tasks(referencing: missing, in: environment))
-        batch.defersDueKeys = true
+        guard !missing.isEmpty else { return [] }
+        let now = ContinuousClock.now
+        let unread = requeues.unread(Array(missing.values), now: now)
+        let started = causes.filter { missing[$0.decision].map(unread.contains) ?? false }
+        if !started.isEmpty {
+            let rows = try connection.run(
+                TaskCascade.tasks(referencing: started.map { ($0.key, $0.decision) }, in: environment))
+            var tasks: [Int: [UUID]] = [:]
+            for (decision, task) in try rows.decode(Int32.self, UUID.self) {
+                tasks[Int(decision), default: []].append(task)
+            }
+            let memberships = Dictionary(
+                grouping: try references.memberships(of: started, fixedRealms, in: environment, on: &connection),
+                by: \.decision)
+            for (decision, _, _) in started {
+                guard let cause = missing[decision] else { continue }
+                requeues.begin(
+                    cause, tasks: tasks[decision] ?? [], memberships: memberships[decision]?.map(\.id) ?? [], now: now)
+            }
+        }
+        let (unfinished, isAny) = try requeues.step(
+            Array(missing.values), in: environment, now: now, on: &connection)
+        if isAny { batch.defersDueKeys = true }
+        return missing.filter { unfinished.contains($0.value) }.map(\.key)
     }
 }
 

@@ -80,7 +80,7 @@ import Testing
 }
 
 extension TaskWorld {
-    fileprivate mutating func memberships() throws -> Set<UUID> { try live(.membership) }
+    mutating func memberships() throws -> Set<UUID> { try live(.membership) }
 
     /// Returns the ids of the objects of a kind in `/common`.
     fileprivate mutating func live(_ kind: Kind) throws -> Set<UUID> {

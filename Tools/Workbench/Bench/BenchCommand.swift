@@ -14,9 +14,9 @@ struct BenchCommand: AsyncParsableCommand {
         subcommands: scenarios)
 
     private static let scenarios: [any BenchScenario.Type] = [
-        BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchTasksLive.self, BenchSnapshot.self, BenchFanOut.self,
-        BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchOwnKindsLive.self,
-        BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
+        BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchTasksLive.self, BenchTasksDeletion.self,
+        BenchSnapshot.self, BenchFanOut.self, BenchConnections.self, BenchNotices.self, BenchOwnKinds.self,
+        BenchOwnKindsLive.self, BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
     ]
 
     @Flag(help: "Run all benchmarks three times each, and print a table of their ratios and targets.")

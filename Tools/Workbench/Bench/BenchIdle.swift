@@ -3,6 +3,8 @@ import Essentials
 import FoundationEssentials
 import LocalCluster
 import Model
+import ObjectStore
+import Postgres
 import ServiceSettings
 
 /// The cost of an idle installation, and the latency of the first change afterwards.
@@ -16,7 +18,7 @@ struct BenchIdle: BenchScenario {
             that of others the resident set (RSS). The broker counts the requests of each service.
 
             The latency of the first change is that between two devices of a person, after a second idle time of \
-            the same duration.
+            the same duration. After a third one, a change is written whose notification PostgreSQL does not send.
             """)
 
     @OptionGroup var options: BenchOptions
@@ -36,8 +38,12 @@ struct BenchIdle: BenchScenario {
         BenchTarget(
             name: "requests of a consumer", figure: "service with most requests per consumer", limit: .atMost(3)),
         BenchTarget(name: "first change", figure: "first change", limit: .atMost(10)),
+        BenchTarget(
+            name: "first change, notification lost, maximum", figure: lostChange, statistic: .maximum,
+            limit: .atMost((AwaitedPositions.pollInterval + .milliseconds(50)).inSeconds * 1_000)),
     ]
 
+    private static let lostChange = "first change, notification lost"
     private static let services = LocalCluster.Part.services
     /// The services with consumers.
     private static let workers = services.filter { $0.service.map { !$0.topics.isEmpty } ?? false }
@@ -67,7 +73,7 @@ struct BenchIdle: BenchScenario {
         try await Task.sleep(for: .seconds(seconds))
         let after = try await IdleSample(installation.cluster)
         add(before, after, &report)
-        report.add("first change", "ms", try await firstChange(on: installation))
+        try await addFirstChanges(on: installation, &report)
     }
 
     /// Waits until every worker's consumers fetch, and no client joins a group or produces.
@@ -117,14 +123,34 @@ struct BenchIdle: BenchScenario {
         report.add("\(name), memory", "MB", usage.memory)
     }
 
-    /// Returns the latency in milliseconds from one device to another that has received nothing for a while.
-    private func firstChange(on installation: BenchInstallation) async throws -> Double {
+    /// Adds the latencies to a device that has received nothing for a while.
+    private func addFirstChanges(on installation: BenchInstallation, _ report: inout BenchReport) async throws {
         var sender = try BenchSender(installation)
         let (lines, released) = (LatencyClock(), LatencyClock())
         let receiver = try await BenchLive.receive(on: installation, lines, released)
         defer { receiver.cancel() }
+        let fields = #"{"text":"After idle time"}"#
         try await Task.sleep(for: .seconds(seconds))
-        try await sender.send(1, perSecond: 1, lines) { _ in Array(#"{"text":"After idle time"}"#.utf8) }
+        try await sender.send(1, perSecond: 1, [lines]) { _ in Array(fields.utf8) }
+        report.add("first change", "ms", try await latency(lines))
+
+        try await Task.sleep(for: .seconds(seconds))
+        let (environment, path) = (installation.environment, try RealmPath.user(installation.people[0].email))
+        try await installation.pool.run { connection in
+            var directory = RealmDirectory()
+            guard let realm = try directory.ids(of: [path], in: environment, create: true, on: &connection)[path]
+            else { throw ClusterFailure("\(path) has no realm") }
+            let key = ObjectKey(realm: realm, kind: .timeEntry, id: UUID())
+            var batch = WriteBatch(environment: environment)
+            batch.put(key, try CanonicalJSON(fields), decision: 0)
+            lines.start(key.id, at: .now)
+            try connection.run(
+                ["UPDATE realm.environment SET is_awaited = false WHERE id = \(environment.rawValue)"] + batch.pipeline)
+        }
+        report.add(Self.lostChange, "ms", try await latency(lines))
+    }
+
+    private func latency(_ lines: LatencyClock) async throws -> Double {
         try await lines.waitUntilComplete(within: Self.changeMax)
         return (lines.take().first?.inSeconds ?? .nan) * 1_000
     }

@@ -16,9 +16,20 @@ enum BenchKinds {
 
     /// The request body of a new client with one put.
     static func put(_ kind: String, _ id: UUID, _ fields: String, in realm: RealmPath) -> [UInt8] {
+        body(#""op":"put","fields":\#(fields)"#, kind, id, in: realm)
+    }
+
+    /// The request body of a new client with one deletion.
+    static func delete(_ kind: String, _ id: UUID, in realm: RealmPath) -> [UInt8] {
+        body(#""op":"delete""#, kind, id, in: realm)
+    }
+
+    private static func body(_ operation: String, _ kind: String, _ id: UUID, in realm: RealmPath) -> [UInt8] {
         Array(
-            #"{"clientId":"\#(UUID().text)","mutations":[{"sequence":1,"realm":"\#(realm)","op":"put","#.utf8
-        ) + Array(#""kind":"\#(kind)","id":"\#(id.text)","fields":\#(fields)}]}"#.utf8)
+            """
+            {"clientId":"\(UUID().text)","mutations":[{"sequence":1,"realm":"\(realm)","kind":"\(kind)",\
+            "id":"\(id.text)",\(operation)}]}
+            """.utf8)
     }
 
     /// Whether the only mutation of a request was accepted.

@@ -69,7 +69,7 @@ struct BenchLive: BenchScenario {
     ) async throws {
         let before = try await Self.logWrites(on: installation)
         try await fixture.sender.send(
-            rate * seconds, perSecond: rate, fixture.lines, responses: fixture.responses
+            rate * seconds, perSecond: rate, [fixture.lines], responses: fixture.responses
         ) { number in
             Array(#"{"text":"Draft \#(number)","durationSeconds":1800}"#.utf8)
         }
@@ -77,13 +77,13 @@ struct BenchLive: BenchScenario {
         let after = try await Self.logWrites(on: installation)
         let write = (after.milliseconds - before.milliseconds) / max(after.count - before.count, 1)
         report.add("PostgreSQL's fsync, mean", "ms", write)
-        add(fixture.responses.take(), "response", &report)
-        add(fixture.lines.take(), "line", &report)
-        try await fixture.sender.send(entries, perSecond: Self.releaseRate, fixture.released) { number in
+        report.add("response", fixture.responses.take())
+        report.add("line", fixture.lines.take())
+        try await fixture.sender.send(entries, perSecond: Self.releaseRate, [fixture.released]) { number in
             try fixture.entries.make(number).fields
         }
         try await fixture.released.waitUntilComplete(within: .seconds(60))
-        add(fixture.released.take(), "released", &report)
+        report.add("released", fixture.released.take())
         _ = fixture.lines.take()
     }
 
@@ -94,12 +94,6 @@ struct BenchLive: BenchScenario {
         try await installation.pool.run { connection in
             let rows = try connection.run("SELECT wal_sync, wal_sync_time FROM pg_stat_wal")
             return (Double(try rows[0].value(0, as: Int64.self)), try rows[0].value(1))
-        }
-    }
-
-    private func add(_ latencies: [Duration], _ name: String, _ report: inout BenchReport) {
-        for percent in [50, 99] {
-            report.add("\(name), p\(percent)", "ms", (latencies.percentile(percent)?.inSeconds ?? .nan) * 1_000)
         }
     }
 

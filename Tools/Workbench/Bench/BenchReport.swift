@@ -1,4 +1,5 @@
 import CommandLineSupport
+import Essentials
 import Foundation
 
 /// A limit for a figure, or for the ratio of two figures.
@@ -46,6 +47,13 @@ struct BenchReport {
         let index = figures.firstIndex { $0.name == name } ?? figures.endIndex
         if index == figures.endIndex { figures.append(Figure(name: name, unit: unit)) }
         figures[index].add(value)
+    }
+
+    /// Adds the median and the 99th percentile of a run's latencies.
+    mutating func add(_ name: String, _ latencies: [Duration]) {
+        for percent in [50, 99] {
+            add("\(name), p\(percent)", "ms", (latencies.percentile(percent)?.inSeconds ?? .nan) * 1_000)
+        }
     }
 
     /// The figures of the latest run, on one line.

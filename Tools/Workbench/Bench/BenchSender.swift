@@ -23,7 +23,7 @@ struct BenchSender {
     }
 
     mutating func send(
-        _ count: Int, perSecond rate: Int, _ clocks: LatencyClock..., responses: LatencyClock? = nil,
+        _ count: Int, perSecond rate: Int, _ clocks: [LatencyClock], responses: LatencyClock? = nil,
         fields: (Int) throws -> [UInt8]
     ) async throws {
         let interval = Duration.seconds(1) / rate

@@ -49,7 +49,8 @@ final class BenchTasks {
         let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
         (common, manager) = (realms[.common] ?? 0, realms[.manager] ?? 0)
         events = EventWriter(environment: environment, generation: 1, epoch: 1)
-        producer = try Producer(brokers: installation.cluster.brokers)
+        // The mock cluster responds to a Fetch with one batch of each partition: small ones would limit the consumer.
+        producer = try Producer(brokers: installation.cluster.brokers, properties: ["linger.ms": "20"])
         self.connection = connection
         for team in teams {
             for _ in 0..<min(Self.tasksPerTeam, count - tasks.count) {

@@ -62,7 +62,6 @@ extension WorkScheduler {
                 follow(plan.dispositions[index], item, now: now)
             }
         }
-        endDueStep(plan.items.map(\.key), now: now)
     }
 
     /// Keys were deferred without a decision.
@@ -78,7 +77,6 @@ extension WorkScheduler {
             }
             release(key)
         }
-        endDueStep(items.map(\.key), now: now)
     }
 
     /// PostgreSQL rejected a value of the batch. The batch is halved until the bad key is alone and is dead-lettered.

@@ -80,7 +80,7 @@ extension WorkScheduler {
         let hasBackoffEnded = endBackoffs(now: now)
         saturated.formUnion(slotSchedule.environments.filter { !isRunningLow($0) })
         let idle = idle(now: now)
-        guard now >= nextDue && now >= duePausedUntil || hasBackoffEnded || !idle.isEmpty else { return nil }
+        guard now >= nextDue || hasBackoffEnded || !idle.isEmpty else { return nil }
         (scannedAt, nextDue) = (now, now + limits.dueInterval)
         guard room > 0, !assignment.isEmpty else { return nil }
         slotSchedule.prune(now: now)
@@ -102,17 +102,6 @@ extension WorkScheduler {
     /// Calls limit the rate by themselves, also if none is in flight at the moment.
     private var interleavedMax: Int { makesCalls ? 128 : 16 }
 
-    /// Keys were decided. After the last one of a step of due keys, the next ones wait as long as the step took, while
-    /// messages arrive: what follows from the decisions in other services delays the messages too.
-    mutating func endDueStep(_ keys: [WorkKey], now: ContinuousClock.Instant) {
-        guard !dueStepKeys.isEmpty else { return }
-        dueStepKeys.subtract(keys)
-        guard dueStepKeys.isEmpty, !makesCalls, isReceivingEvents(now: now) else { return }
-        duePausedUntil = now + min(now - dueStepAt, Self.duePauseMax)
-    }
-
-    private static var duePauseMax: Duration { .milliseconds(250) }
-
     /// Reports how many keys of an environment, of at most `countMax`, became due early.
     mutating func expedited(_ environment: EnvironmentID, count: Int, of countMax: Int) {
         // No further keys wait.
@@ -124,7 +113,6 @@ extension WorkScheduler {
     /// - Parameter environments: Environments with deferred keys of the group, including dead-lettered ones.
     mutating func due(_ keys: [DeferredKeys.Due], of request: DueRequest, deferredIn environments: Set<EnvironmentID>) {
         environmentsWithDeferredKeys = environments
-        if dueStepKeys.isEmpty { dueStepAt = scannedAt }
         let interval = environments.isEmpty ? max(Self.idleDueInterval, limits.dueInterval) : limits.dueInterval
         nextDue = scannedAt + interval
         var counts: [EnvironmentID: Int] = [:]
@@ -135,7 +123,6 @@ extension WorkScheduler {
             inFlight[key] = InFlight(
                 attemptCount: due.attemptCount, partition: due.partition, trace: due.trace)
             reprocess(key)
-            dueStepKeys.insert(key)
         }
         dueEnvironmentCount = counts.count
         moreDue = Set(counts.filter { $0.value >= request.exceptions[$0.key] ?? request.countMax }.keys)
@@ -174,7 +161,7 @@ extension WorkScheduler {
 
     /// The latest time until which the worker waits for messages: then deferred keys may be due.
     var dueNext: ContinuousClock.Instant {
-        breakers.values.compactMap(\.backoffEnd).reduce(max(nextDue, duePausedUntil)) { min($0, $1) }
+        breakers.values.compactMap(\.backoffEnd).reduce(nextDue) { min($0, $1) }
     }
 
     /// Environments with free slots, or soon with free slots, whose deferred calls wait for a slot. Also environments

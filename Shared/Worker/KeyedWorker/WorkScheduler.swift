@@ -87,11 +87,6 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
     var nextDue: ContinuousClock.Instant
     /// Time of the last scan for due keys.
     var scannedAt: ContinuousClock.Instant
-    /// Due keys that are not decided yet, and the time of the first scan that took one of them.
-    var dueStepKeys: Set<WorkKey> = []
-    var dueStepAt: ContinuousClock.Instant
-    /// The end of the pause between steps of due keys.
-    var duePausedUntil: ContinuousClock.Instant
     /// Arrival of the last message that needs a decision.
     var lastEventAt: ContinuousClock.Instant?
     /// Environments with deferred keys at the last scan; `nil` before the first one.
@@ -116,7 +111,7 @@ struct WorkScheduler<Message: Sendable, Call: ScheduledCall>: Sendable {
 
     init(_ limits: WorkerLimits, now: ContinuousClock.Instant) {
         self.limits = limits
-        (nextDue, scannedAt, dueStepAt, duePausedUntil) = (now, now, now, now)
+        (nextDue, scannedAt) = (now, now)
         decisionHistory = DecisionHistory(now: now)
         calls = CallQueue(slotsMax: limits.inFlightMax)
     }

@@ -30,65 +30,27 @@ import Testing
         #expect((taken(&work, after: 600) ?? 0) > 16)
     }
 
-    /// The work that follows from decisions about due keys delays messages too. Another environment's message is
-    /// decided first, and does not end the step.
-    @Test func dueKeysLeaveHalfOfTheTimeToMessages() throws {
-        for receivesMessages in [true, false] {
-            var work = Scheduler(limits, now: now)
-            work.assigned([partition])
-            if receivesMessages {
-                #expect(taken(&work, after: 0) != nil)
-                try receive(&work)
-            }
-            var batches = try takeDueKeys(&work, after: 500)
-            if receivesMessages {
-                #expect(batches.removeFirst() == 1)
-                finish(&work, 1, .finished, after: 503)
-                batches += try takeDueKeys(&work, after: 503)
-            }
-            let count = try #require(batches.first)
-            #expect(receivesMessages ? count == 16 : count > 16)
-            finish(&work, count, .finished, after: 539)
-            // They took 39 ms.
-            if receivesMessages { #expect(work.dueNext == now + .milliseconds(578)) }
-            var early = work
-            #expect((taken(&early, after: 577) == nil) == receivesMessages)
-            #expect(taken(&work, after: 578) != nil)
-        }
-    }
-
-    /// Calls limit the rate, and a step has a longest pause.
-    @Test func pausesAreLimited() throws {
+    /// A service's own writes return as events. Decisions that lead to calls are limited by these.
+    @Test func onlyEditsOfServicesWithoutCallsLimitDueKeys() throws {
         let call = WorkSchedulerTests.TestCall(name: "create")
         let called = Disposition.call(call, startBefore: now + .seconds(600))
-        for (disposition, end) in [(Disposition.finished, 1_150), (called, 900)] {
+        let cases: [(isEdit: Bool, disposition: Disposition<WorkSchedulerTests.TestCall>, count: ClosedRange<Int>)] = [
+            (true, .finished, 16...16), (false, .finished, 129...2_048), (true, called, 129...2_048),
+        ]
+        for (isEdit, disposition, count) in cases {
             var work = Scheduler(limits, now: now)
             work.assigned([partition])
             #expect(taken(&work, after: 0) != nil)
-            try receive(&work)
-            #expect(try takeDueKeys(&work, after: 300) == [1])
-            finish(&work, 1, .finished, after: 301)
-            #expect(try takeDueKeys(&work, after: 301) == [16])
-            finish(&work, 16, disposition, after: 900)
-            #expect(work.duePausedUntil <= now + .milliseconds(end))
+            try receive(&work, isEdit: isEdit)
+            #expect(try decideDueKeys(&work, after: 300) == 1)
+            finish(&work, 1, disposition, after: 301)
+            finish(&work, try decideDueKeys(&work, after: 301), .finished, after: 302)
+            let dueCount = try decideDueKeys(&work, after: 600)
+            #expect(count.contains(dueCount))
         }
     }
 
-    /// A service's own writes return as its events.
-    @Test func uneditedEventsPauseNothing() throws {
-        var work = Scheduler(limits, now: now)
-        work.assigned([partition])
-        #expect(taken(&work, after: 0) != nil)
-        try receive(&work, isEdit: false)
-        #expect(try takeDueKeys(&work, after: 300) == [1])
-        finish(&work, 1, .finished, after: 301)
-        let count = try #require(try takeDueKeys(&work, after: 301).first)
-        #expect(count > 16)
-        finish(&work, count, .finished, after: 400)
-        #expect(work.duePausedUntil == now)
-    }
-
-    /// A step is one decision.
+    /// All due keys that are taken are one decision.
     private var limits: WorkerLimits {
         var limits = WorkerLimits()
         limits.batchCountMax = limits.keysInFlightMax
@@ -98,11 +60,11 @@ import Testing
     /// Takes as many due keys of an environment as the worker requests, up to the next decision.
     ///
     /// - Returns: The number of items of the decision.
-    private func takeDueKeys(_ work: inout Scheduler, after milliseconds: Int) throws -> [Int] {
+    private func decideDueKeys(_ work: inout Scheduler, after milliseconds: Int) throws -> Int {
         let environment = EnvironmentID(rawValue: 2)
         for _ in 0..<2 {
             while let action = work.next(now: now + .milliseconds(milliseconds)) {
-                if case .decide(let items, _) = action { return [items.count] }
+                if case .decide(let items, _) = action { return items.count }
                 guard case .takeDue(let request) = action else { continue }
                 let keys = (0..<request.countMax).map { _ in
                     DeferredKeys.Due(
@@ -113,7 +75,7 @@ import Testing
                 work.due(keys, of: request, deferredIn: [environment])
             }
         }
-        return []
+        return 0
     }
 
     private func finish(

@@ -52,8 +52,7 @@ enum WorkAction<Message: Sendable, Call: ScheduledCall>: Sendable {
     /// Take due deferred keys; `expedited` and `due` follow.
     case takeDue(DueRequest)
     /// A handler decides these items of one environment. Before, `decideAsEdits` receives the keys of
-    /// `possiblyDeferred` that are deferred. Then `plan`, and `committed`, `rejected`, `locked` or
-    /// `failed`.
+    /// `possiblyDeferred` that are deferred. Then `plan`, and `committed`, `rejected`, `locked` or `failed`.
     case decide([ScheduledItem<Call.CallResult>], in: EnvironmentID)
     /// Defer these keys in PostgreSQL without a decision; then `deferred` or `failed`.
     case deferKeys([DeferredKeys.Deferral], in: EnvironmentID)

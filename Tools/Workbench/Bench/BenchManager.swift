@@ -13,6 +13,8 @@ final class BenchManager {
     private let installation: BenchInstallation
     /// The people's ids, in the order of the installation's people.
     private let people: [UUID]
+    /// The team of the second person, who is live.
+    private(set) var team = UUID()
     private var sender: BenchSender
     private var receivers: [Task<Void, any Error>] = []
 
@@ -29,6 +31,8 @@ final class BenchManager {
             try DemoSetup.give([(people[0], .manager)], in: environment, on: &connection)
         }
         sender = try BenchSender(installation, .fieldTask, in: .manager)
+        team = try await addTeam(member: 1)
+        try await open()
     }
 
     deinit { for receiver in receivers { receiver.cancel() } }
@@ -55,8 +59,8 @@ final class BenchManager {
         }
     }
 
-    /// Opens the streams of the manager's other device and of the second person, a member of the team.
-    func open(_ team: UUID) async throws {
+    /// Opens the streams of the manager's other device and of the team's member.
+    private func open() async throws {
         let realms: [(RealmPath, LatencyClock)] = [(.manager, own), (.team(team), member)]
         for (token, (realm, clock)) in zip(installation.tokens, realms) {
             receivers.append(
@@ -81,6 +85,11 @@ final class BenchManager {
             "team":"\(team.text)","assignee":"\(people[member].text)"}
             """.utf8)
         try await sender.send(count, perSecond: rate, clocks) { _ in fields }
+    }
+
+    /// Creates tasks of the live team, whose arrivals are measured.
+    func send(_ count: Int, perSecond rate: Int) async throws {
+        try await send(count, perSecond: rate, to: team, member: 1, [own, member])
     }
 
     /// Waits until all tasks have arrived, and returns the latencies since the last time.

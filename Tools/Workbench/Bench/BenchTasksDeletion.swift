@@ -43,24 +43,17 @@ struct BenchTasksDeletion: BenchScenario {
         BenchInstallation.Configuration(services: [.relay, .gateway, .taskFanOut], peopleCount: 3)
     }
 
-    func setUp(_ installation: BenchInstallation) async throws -> (manager: BenchManager, team: UUID) {
-        let manager = try await BenchManager(installation)
-        let team = try await manager.addTeam(member: 1)
-        try await manager.open(team)
-        return (manager, team)
-    }
+    func setUp(_ installation: BenchInstallation) async throws -> BenchManager { try await BenchManager(installation) }
 
     func measure(
-        _ fixture: (manager: BenchManager, team: UUID), on installation: BenchInstallation,
-        _ report: inout BenchReport
+        _ manager: BenchManager, on installation: BenchInstallation, _ report: inout BenchReport
     ) async throws {
-        let (manager, team) = fixture
         let other = try await manager.addTeam(member: 2)
         try await manager.send(deleted, perSecond: Self.fillRate, to: other, member: 2)
         try await wait("all copies exist", until: deleted, of: other, on: installation)
         try await installation.pool.run { try $0.runScript("CHECKPOINT") }
 
-        try await manager.send(rate * seconds, perSecond: rate, to: team, member: 1, [manager.own, manager.member])
+        try await manager.send(rate * seconds, perSecond: rate)
         report.add("before, own device", try await manager.take(manager.own))
         report.add("before", try await manager.take(manager.member))
 
@@ -71,8 +64,7 @@ struct BenchTasksDeletion: BenchScenario {
             return ContinuousClock.now - start
         }()
         repeat {
-            try await manager.send(
-                max(1, rate / 4), perSecond: rate, to: team, member: 1, [manager.own, manager.member])
+            try await manager.send(max(1, rate / 4), perSecond: rate)
         } while try await count(of: other, on: installation) > 0
         report.add("during the deletion, own device", try await manager.take(manager.own))
         report.add("during the deletion", try await manager.take(manager.member))

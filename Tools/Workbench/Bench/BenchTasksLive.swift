@@ -33,20 +33,12 @@ struct BenchTasksLive: BenchScenario {
         BenchInstallation.Configuration(services: [.relay, .gateway, .taskFanOut], peopleCount: 2)
     }
 
-    func setUp(_ installation: BenchInstallation) async throws -> (manager: BenchManager, team: UUID) {
-        let manager = try await BenchManager(installation)
-        let team = try await manager.addTeam(member: 1)
-        try await manager.open(team)
-        return (manager, team)
-    }
+    func setUp(_ installation: BenchInstallation) async throws -> BenchManager { try await BenchManager(installation) }
 
     func measure(
-        _ fixture: (manager: BenchManager, team: UUID), on installation: BenchInstallation,
-        _ report: inout BenchReport
+        _ manager: BenchManager, on installation: BenchInstallation, _ report: inout BenchReport
     ) async throws {
-        let (manager, team) = fixture
-        try await manager.send(
-            rate * seconds, perSecond: rate, to: team, member: 1, [manager.own, manager.member])
+        try await manager.send(rate * seconds, perSecond: rate)
         report.add("own device", try await manager.take(manager.own))
         report.add("member", try await manager.take(manager.member))
     }

@@ -25,7 +25,8 @@ extension WorkScheduler {
     /// Whether an environment has items that can be decided or deferred now.
     func hasWork(_ environment: EnvironmentID, now: ContinuousClock.Instant) -> Bool {
         guard gathersUntil(environment, now: now) == nil, let queue = queues[environment] else { return false }
-        return queue.contains { !isBlocked($0, now: now) }
+        guard isLocked(environment, now: now) else { return !queue.isEmpty }
+        return queue.contains { !$0.item.isAnswer } && !isWaiting(environment, now: now)
     }
 
     /// The next items of one environment, by round robin.
@@ -41,8 +42,9 @@ extension WorkScheduler {
         let environment = roundRobin.remove(at: index)
         var queue = queues.removeValue(forKey: environment) ?? []
         let isLocked = isLocked(environment, now: now)
-        let taken = isLocked ? queue.filter { !isBlocked($0, now: now) } : Array(queue.prefix(limits.batchCountMax))
-        queue = isLocked ? queue.filter { isBlocked($0, now: now) } : Array(queue.dropFirst(taken.count))
+        // If a locked environment has work, all its items except results are deferred.
+        let taken = isLocked ? queue.filter { !$0.item.isAnswer } : Array(queue.prefix(limits.batchCountMax))
+        queue = isLocked ? queue.filter(\.item.isAnswer) : Array(queue.dropFirst(taken.count))
         if !queue.isEmpty {
             queues[environment] = queue
             roundRobin.append(environment)

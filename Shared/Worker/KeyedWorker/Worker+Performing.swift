@@ -229,7 +229,7 @@ extension Worker {
                 ])
         case .locked(let environment, let reason, let isLong):
             logger.log(
-                level: isLong ? .warning : .info, "environment locked, deferring keys",
+                level: isLong ? .warning : .info, isLong ? "environment locked, deferring keys" : "environment locked",
                 metadata: ["environment": "\(environment)", "reason": "\(reason)"])
         case .unlocked(let environment):
             logger.info("environment unlocked", metadata: ["environment": "\(environment)"])

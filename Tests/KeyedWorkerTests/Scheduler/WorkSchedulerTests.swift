@@ -17,8 +17,8 @@ import Testing
 
     typealias Scheduler = WorkScheduler<String, TestCall>
 
-    private let acme = EnvironmentID(rawValue: 1)
-    private let other = EnvironmentID(rawValue: 2)
+    let acme = EnvironmentID(rawValue: 1)
+    let other = EnvironmentID(rawValue: 2)
     let now = ContinuousClock.now
     let partition = TopicPartition(topic: "entry.events", partition: 0)
 
@@ -66,7 +66,7 @@ import Testing
         .call(TestCall(name: name, resultWhenSkipped: resultWhenSkipped), startBefore: now + .seconds(600))
     }
 
-    private func started(_ key: WorkKey, _ name: String) -> StartedCall<TestCall> {
+    func started(_ key: WorkKey, _ name: String) -> StartedCall<TestCall> {
         StartedCall(key: key, call: TestCall(name: name), startBefore: now + .seconds(600), startedAt: now)
     }
 
@@ -136,28 +136,6 @@ import Testing
         #expect(runCycle(&work).contains("decide 2"))
         decided(&work, [.finished])
         #expect(runCycle(&work).contains("decide 3 4"))
-    }
-
-    /// Another transaction holds a lock: events are deferred, a result waits, other environments make progress.
-    @Test func lockedEnvironmentDefersItsEvents() throws {
-        var work = Scheduler(WorkerLimits(), now: now)
-        let a = try key(1)
-        receive(&work, "a", a)
-        #expect(runCycle(&work) == ["decide 1"])
-        decided(&work, [call("create")])
-        #expect(runCycle(&work) == ["start create"])
-        _ = work.ended(started(a, "create"), answer: "created", now: now)
-        receive(&work, "b", try key(2))
-        #expect(runCycle(&work) == ["decide 1 2"])
-        work.locked("locked", now: now, random: 0.5)
-        receive(&work, "o", try key(9, in: other))
-        #expect(runCycle(&work) == ["defer 2"])
-        work.deferred(now: now)
-        #expect(runCycle(&work) == ["finish b", "decide 9"])
-        decided(&work, [.finished])
-        #expect(runCycle(&work) == ["finish o"])
-        #expect(runCycle(&work) == [] && !work.isIdle)
-        #expect(runCycle(&work, at: now + .seconds(1)) == ["decide 1"])
     }
 
     /// Calls in flight are awaited. Waiting calls are withdrawn: their keys are left to the next worker, or get a
@@ -317,26 +295,6 @@ import Testing
         #expect(runCycle(&few) == ["decide 1 6 2"])
         stopping.stop()
         #expect(runCycle(&stopping) == ["decide 1 6"])
-    }
-
-    /// Regardless of the number of results that wait for one environment's lock, other environments' messages are
-    /// taken.
-    @Test func resultsBehindALockUseNoCapacity() throws {
-        var limits = WorkerLimits()
-        limits.inFlightMax = 200
-        var work = Scheduler(limits, now: now)
-        let keys = try (1...200 as ClosedRange<UInt8>).map { try key($0) }
-        for key in keys { receive(&work, "m", key) }
-        let all = runCycle(&work)
-        #expect(all.count == 1)
-        decided(&work, keys.map { _ in call("create") })
-        _ = runCycle(&work)
-        let later = now + .seconds(1)
-        for key in keys { _ = work.ended(started(key, "create"), answer: "created", now: later) }
-        _ = runCycle(&work, at: later)
-        work.locked("another worker runs on it", now: later, random: 0.5)
-        #expect(work.calls.count == 0 && work.inFlight.count == 200)
-        #expect(work.roomForMessages(now: later) == 512)
     }
 
     /// The simulation tests the engine that a worker runs.

@@ -23,6 +23,17 @@ struct RequestResponder<Inner: HTTPResponder>: Sendable where Inner.Context == E
     @concurrent func respond(
         to request: Request, channel: any Channel, with writer: consuming ResponseWriter
     ) async throws {
+        let response = try await response(to: request, channel: channel)
+        do {
+            try await writer.write(response: response.head, body: response.body)
+        } catch is HTTPParserError {
+            // To the parser's own error, Hummingbird would respond a second time.
+            throw MalformedBody()
+        }
+    }
+
+    /// Separate from ``respond(to:channel:with:)``, which may write for hours and would retain the task's memory, 18 kB.
+    private func response(to request: Request, channel: any Channel) async throws -> Response {
         var logger = logger
         logger[metadataKey: "hb.request.id"] = .stringConvertible(RequestID())
         let context = EdgeContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
@@ -42,12 +53,7 @@ struct RequestResponder<Inner: HTTPResponder>: Sendable where Inner.Context == E
             response = Problem(.internalServerError).response(from: request, context: context)
         }
         response.headers[.date] = date.text(at: .now())
-        do {
-            try await writer.write(response: response.head, body: response.body)
-        } catch is HTTPParserError {
-            // To the parser's own error, Hummingbird would respond a second time.
-            throw MalformedBody()
-        }
+        return response
     }
 }
 

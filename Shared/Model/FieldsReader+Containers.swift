@@ -13,12 +13,20 @@ struct KeyedFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// Reads a member and adds its name to the path of a reported problem.
     private func read<Value>(_ key: Key, _ body: (FieldsReader) throws -> Value) throws -> Value {
-        do {
-            guard let value = find(key) else { throw FieldProblem("is missing") }
-            return try body(value)
-        } catch let problem as FieldProblem {
-            throw problem.inside(key.stringValue)
-        }
+        guard let value = find(key) else { throw FieldProblem("is missing").inside(key.stringValue) }
+        return try read(value, key, body)
+    }
+
+    private func read<Value>(
+        _ value: FieldsReader, _ key: Key, _ body: (FieldsReader) throws -> Value
+    ) throws -> Value {
+        do { return try body(value) } catch let problem as FieldProblem { throw problem.inside(key.stringValue) }
+    }
+
+    /// Reads a member; `nil` if it is absent or `null`. The default implementation looks it up three times.
+    private func readIfPresent<Value>(_ key: Key, _ body: (FieldsReader) throws -> Value) throws -> Value? {
+        guard let value = find(key), !value.isNull else { return nil }
+        return try read(value, key, body)
     }
 
     func contains(_ key: Key) -> Bool { find(key) != nil }
@@ -31,6 +39,22 @@ struct KeyedFields<Key: CodingKey>: KeyedDecodingContainerProtocol {
         try read(key) { try $0.whole(type) }
     }
     func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T { try read(key) { try $0.any(type) } }
+
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? {
+        try readIfPresent(key) { try $0.truth() }
+    }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+        try readIfPresent(key) { try $0.text() }
+    }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+        try readIfPresent(key) { try $0.decimal() }
+    }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+        try readIfPresent(key) { try $0.whole(type) }
+    }
+    func decodeIfPresent<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T? {
+        try readIfPresent(key) { try $0.any(type) }
+    }
 
     func nestedContainer<NestedKey: CodingKey>(
         keyedBy type: NestedKey.Type, forKey key: Key

@@ -61,12 +61,11 @@ struct FieldsReader: Decoder {
         guard members.count <= Self.nestedCountMax else {
             throw FieldProblem(mustBe: "an object of at most \(Self.nestedCountMax) members")
         }
-        if let names = type as? any ClosedCodingKeys.Type {
-            let allowed = Self.names(names)
-            if let other = members.first(where: { !allowed.contains($0.key) }) {
-                let list = allowed.joined(separator: ", ")
-                throw FieldProblem("has no field '\(other.key.excerpt)'; allowed are: \(list)")
-            }
+        if let names = type as? any ClosedCodingKeys.Type,
+            let other = members.first(where: { Key(stringValue: $0.key) == nil })
+        {
+            let list = Self.names(names).joined(separator: ", ")
+            throw FieldProblem("has no field '\(other.key.excerpt)'; allowed are: \(list)")
         }
         return members.map { member in
             (member.key, (member.value.lowerBound + start)..<(member.value.upperBound + start))

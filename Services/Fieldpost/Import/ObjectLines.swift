@@ -45,13 +45,13 @@ struct ObjectLines {
     }
 
     /// Maximum number of lines that are checked together.
-    private static let pageCountMax = 1_000
+    static let pageLinesMax = 1_000
     private static let pageBytesMax = 1 << 20
 
     /// Returns the next lines without empty ones; none at the end.
     static func page(of reader: inout LineReader) throws -> [LineReader.Line] {
         var (lines, byteCount): ([LineReader.Line], Int) = ([], 0)
-        while lines.count < pageCountMax, byteCount < pageBytesMax, let line = try reader.next() {
+        while lines.count < pageLinesMax, byteCount < pageBytesMax, let line = try reader.next() {
             if line.isBlank { continue }
             lines.append(line)
             byteCount += line.bytes?.count ?? 0

@@ -216,8 +216,12 @@ struct ImportCommand: ParsableCommand {
             let problems, warnings: [ImportProblems.Problem]
         }
 
-        /// Maximum number of threads that check lines, in addition to the one that writes.
-        private static let threadCountMax = 4
+        /// Maximum number of pages in memory: one per processor, at most four, and those of the next batch. Pages are
+        /// checked while a batch is written.
+        private static var pagesMax: Int {
+            min(ProcessInfo.processInfo.activeProcessorCount, 4)
+                + ObjectImport.batchCountMax / ObjectLines.pageLinesMax
+        }
 
         /// - Returns: The number of lines that are not empty.
         private static func read(
@@ -228,13 +232,13 @@ struct ImportCommand: ParsableCommand {
             defer { progress.end() }
             var lines = ObjectLines(hasBackend: objects.hasBackend, catalogue: objects.catalogue)
             var checking: [Task<ObjectLines.Checked, Never>] = []
-            let width = max(1, min(ProcessInfo.processInfo.activeProcessorCount, threadCountMax))
+            let pagesMax = Self.pagesMax
             var lineCount = 0
             while true {
                 let page = try ObjectLines.page(of: &reader)
                 lineCount += page.count
                 if !page.isEmpty { checking.append(Task.detached { [lines] in lines.checked(page, in: pass) }) }
-                guard page.isEmpty || checking.count >= width else { continue }
+                guard page.isEmpty || checking.count >= pagesMax else { continue }
                 guard !checking.isEmpty else { break }
                 let checked = await checking.removeFirst().value
                 lines = checked.lines

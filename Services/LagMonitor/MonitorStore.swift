@@ -56,18 +56,32 @@ enum MonitorStore {
     static let reasonMax: Int64 = 10
     /// Maximum number of deferred keys that are read for their reasons.
     static let reasonKeyMax: Int64 = 100_000
+    /// Maximum number of different reasons per group that are cut, the most frequent ones, before they are grouped.
+    /// Each takes up to 40 µs. The keys of the others count among the other reasons.
+    static let reasonTextMax: Int64 = 2_000
+    /// Length from which on a reason is ignored.
+    private static let reasonLengthMax: Int32 = 200
 
     /// Rows: those of ``Reason``. A reason is cut from its first letter to the first value of a single key: a number, a
-    /// quoted name, an address, or the text after a colon. A reason that begins with a name becomes empty.
+    /// quoted name, an address, or the text after a colon. A reason that begins with a name or an address becomes
+    /// empty.
     static let reasons: Statement = """
-        WITH shortened AS (
-            SELECT group_name, is_dead,
-                rtrim(coalesce(substring(
-                    reason from '^[^[:alpha:]''"]*((?:(?! ''|\\S*@)[^0-9:;"(<{/…]){1,80})'), '')) AS text
-            FROM pipeline.parked LIMIT \(reasonKeyMax)
+        WITH texts AS (
+            SELECT group_name, is_dead, reason, count(*) AS count,
+                row_number() OVER (PARTITION BY group_name ORDER BY count(*) DESC, reason) AS rank
+            FROM (
+                SELECT group_name, is_dead, left(reason, \(reasonLengthMax)) AS reason
+                FROM pipeline.parked LIMIT \(reasonKeyMax)
+            ) p
+            GROUP BY group_name, is_dead, reason
+        ), shortened AS (
+            SELECT group_name, is_dead, count, CASE WHEN rank <= \(reasonTextMax) THEN rtrim(coalesce(substring(
+                split_part(regexp_replace(reason, '\\S*@.*$', ''), ' ''', 1)
+                from '^[^[:alpha:]''"]*([^0-9:;"(<{/…]{1,80})'), '')) ELSE 'others' END AS text
+            FROM texts
         ), counted AS (
-            SELECT group_name, is_dead, text, count(*) AS count,
-                row_number() OVER (PARTITION BY group_name ORDER BY count(*) DESC, text) AS rank
+            SELECT group_name, is_dead, text, sum(count) AS count,
+                row_number() OVER (PARTITION BY group_name ORDER BY sum(count) DESC, text) AS rank
             FROM shortened GROUP BY group_name, is_dead, text
         )
         SELECT group_name, CASE WHEN rank <= \(reasonMax) THEN text ELSE 'others' END, is_dead, sum(count)::int8

@@ -33,6 +33,7 @@ import Testing
             [
                 "PostgreSQL rejected it: 22P02", "PostgreSQL rejected it: 23514", "2 records carry this marker",
                 "the project \"Alpha\" is closed", "the project \"Beta\" is closed", "no response",
+                "rejected for a1@example.com: closed", "rejected for b2@example.com", "the node 'Oslo' is closed",
             ], &environment)
         try Self.park("g", ["no response"], isDead: true, &environment)
         func reason(_ text: String, isDead: Bool = false, _ count: Int64) -> MonitorStore.Reason {
@@ -40,7 +41,8 @@ import Testing
         }
         let expected = [
             reason("records carry this marker", 1), reason("PostgreSQL rejected it", 2), reason("no response", 1),
-            reason("no response", isDead: true, 1), reason("the project", 2),
+            reason("no response", isDead: true, 1), reason("the project", 2), reason("rejected for", 2),
+            reason("the node", 1),
         ]
         let reasons = try Self.reasons(&environment)
         #expect(reasons.count == expected.count && expected.allSatisfy(reasons.contains), "\(reasons)")
@@ -54,6 +56,18 @@ import Testing
         let reasons = try Self.reasons(&environment)
         #expect(reasons.count == 11 && reasons.map(\.count).reduce(0, +) == 32)
         #expect(reasons.first { $0.text == "a" }?.count == 3 && reasons.first { $0.text == "others" }?.count == 20)
+    }
+
+    /// Rare reasons are not cut, but their keys count.
+    @Test func keysOfManyReasonsAreCounted() throws {
+        var environment = try TestEnvironment()
+        let count = Int(MonitorStore.reasonTextMax)
+        try Self.park("many", (0..<count + 100).map { "record \($0) is closed" }, &environment)
+        try Self.park("few", ["no response"], isDead: true, &environment)
+        let reasons = try Self.reasons(&environment)
+        #expect(reasons.first { $0.group == "many" && $0.text == "record" }?.count == Int64(count))
+        #expect(reasons.first { $0.group == "many" && $0.text == "others" }?.count == 100)
+        #expect(reasons.first { $0.group == "few" }?.text == "no response")
     }
 
     @Test func openCircuitsAreCountedByEnvironment() throws {

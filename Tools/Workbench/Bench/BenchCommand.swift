@@ -15,8 +15,9 @@ struct BenchCommand: AsyncParsableCommand {
 
     private static let scenarios: [any BenchScenario.Type] = [
         BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchTasksLive.self, BenchTasksDeletion.self,
-        BenchSnapshot.self, BenchFanOut.self, BenchConnections.self, BenchNotices.self, BenchOwnKinds.self,
-        BenchOwnKindsLive.self, BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
+        BenchSnapshot.self, BenchFanOut.self, BenchSharing.self, BenchPositions.self, BenchImport.self,
+        BenchMonitor.self, BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchOwnKindsLive.self,
+        BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
     ]
 
     @Flag(help: "Run all benchmarks three times each, and print a table of their ratios and targets.")

@@ -1,6 +1,4 @@
 import ArgumentParser
-import Essentials
-import LocalCluster
 import Model
 
 /// `task-fan-out`, compared with PostgreSQL that runs the same guarded statements.
@@ -45,45 +43,13 @@ struct BenchFanOut: BenchScenario {
         for workers in [1, 2] {
             try tasks.change()
             try tasks.publish()
-            let rate = try await fanOut(tasks, workers: workers, on: installation)
+            let rate = try await BenchRate.measure(
+                Services.taskFanOut, workers: workers, count: tasks.count, tasks.writer, on: installation)
             report.add(Self.name(workers), "tasks/s", rate.perSecond)
             guard workers == 1 else { continue }
-            report.add("processor time", "µs/task", rate.own)
-            report.add("PostgreSQL's processor time", "µs/task", rate.database)
+            rate.addProcessorTimes(to: &report, per: "task")
         }
         // After the service: before the first run there are no copies.
         report.add("PostgreSQL alone", "tasks/s", try tasks.copyAlone())
-    }
-
-    /// Processor times are in microseconds per task.
-    private func fanOut(
-        _ tasks: BenchTasks, workers: Int, on installation: BenchInstallation
-    ) async throws -> (perSecond: Double, own: Double, database: Double) {
-        let start = try tasks.position()
-        let worker = try installation.start(
-            Services.taskFanOut, variables: ["FIELDPOST_WORKER_COUNT": "\(workers)"])
-        // A service that is terminated commits its offsets.
-        defer { if worker.terminate(within: .seconds(20)) == nil { worker.kill9() } }
-        func sample(
-            after position: Int64
-        ) async throws -> (time: ContinuousClock.Instant, position: Int64, own: Double, database: Double) {
-            var found = Int64(0)
-            try await waitUntil("position \(position)", within: .seconds(300), interval: .milliseconds(5)) {
-                guard worker.isRunning else { throw ClusterFailure(worker.logTail()) }
-                found = try tasks.position()
-                return found >= position
-            }
-            let now = ContinuousClock.now
-            return (
-                now, found, ProcessUsage.processorTime(of: worker.id), installation.processorTime(of: .database)
-            )
-        }
-        let first = try await sample(after: start + Int64(max(1, tasks.count / 5)))
-        let last = try await sample(after: start + Int64(tasks.count))
-        let count = Double(last.position - first.position)
-        return (
-            count / (last.time - first.time).inSeconds, (last.own - first.own) / count * 1e6,
-            (last.database - first.database) / count * 1e6
-        )
     }
 }

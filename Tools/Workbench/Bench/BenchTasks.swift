@@ -1,9 +1,6 @@
 import Algorithms
 import Essentials
 import FoundationEssentials
-import Kafka
-import KeyedWorker
-import LocalCluster
 import Model
 import ObjectStore
 import Postgres
@@ -18,40 +15,23 @@ final class BenchTasks {
         let realm: Int32
     }
 
-    private var connection: Connection
-    private var producer: Producer
-    private var events: EventWriter
-    private let environment: EnvironmentID
-    private let common: Int32
-    private let manager: Int32
+    let writer: BenchWriter
     private var tasks: [Task] = []
     /// Number of changes so far; part of each title.
     private var revision = 0
 
     private static let memberCount = 30
     private static let tasksPerTeam = 100
-    /// The number of tasks per transaction of a worker.
-    private static let batchCount = 500
-    /// The number of objects written or read per transaction.
-    private static let pageCount = 5_000
 
     var count: Int { tasks.count }
 
     init(_ installation: BenchInstallation, count: Int) throws {
-        environment = installation.environment
-        var connection = try Connection(installation.cluster.conninfo)
-        var directory = RealmDirectory()
+        writer = try BenchWriter(installation)
         var random = SplitMix64(seed: 1)
         let teams = (0..<(count + Self.tasksPerTeam - 1) / Self.tasksPerTeam).map { _ in
             (id: random.id(), members: (0..<Self.memberCount).map { _ in random.id() })
         }
-        let paths = [.common, .manager] + teams.map { RealmPath.team($0.id) }
-        let realms = try directory.ids(of: paths, in: environment, create: true, on: &connection)
-        (common, manager) = (realms[.common] ?? 0, realms[.manager] ?? 0)
-        events = EventWriter(environment: environment, generation: 1, epoch: 1)
-        // The mock cluster responds to a Fetch with one batch of each partition: small ones would limit the consumer.
-        producer = try Producer(brokers: installation.cluster.brokers, properties: ["linger.ms": "20"])
-        self.connection = connection
+        let realms = try writer.realms(teams.map { .team($0.id) })
         for team in teams {
             for _ in 0..<min(Self.tasksPerTeam, count - tasks.count) {
                 let assignee = team.members.randomElement(using: &random) ?? team.id
@@ -61,88 +41,45 @@ final class BenchTasks {
         }
         // Events of a team do not arrive together.
         tasks.shuffle(using: &random)
-        try begin(Services.taskFanOut)
-        for team in teams { try write(members(of: team.id, team.members)) }
-    }
-
-    /// Marks the service's topics as known, so that it does not republish them at its first start.
-    private func begin(_ service: ServiceDescription) throws {
-        for topic in service.topics {
-            try connection.run(
-                """
-                INSERT INTO pipeline.progress (group_name, topic, partition, epoch)
-                SELECT \(service.name), \(topic.name), p, 1
-                FROM unnest(\((0..<topic.partitions).map(Int32.init))) p
-                ON CONFLICT DO NOTHING
-                """)
-        }
+        try writer.begin(Services.taskFanOut)
+        try writer.write(teams.flatMap { members(of: $0.id, $0.members) })
     }
 
     private func members(of team: UUID, _ people: [UUID]) -> [(key: ObjectKey, fields: String)] {
-        var objects = [(ObjectKey(realm: common, kind: .team, id: team), #"{"name":"Team"}"#)]
+        var objects = [writer.team(team)]
         for person in people {
-            let membership = ObjectKey(realm: common, kind: .membership, id: Membership.id(of: person, in: team))
-            let person = ObjectKey(realm: common, kind: .person, id: person)
-            objects.append((person, #"{"name":"Somebody","role":"worker"}"#))
-            objects.append((membership, "{\"person\":\"\(person.id.text)\",\"team\":\"\(team.text)\"}"))
+            let key = ObjectKey(realm: writer.common, kind: .person, id: person)
+            objects += [(key, #"{"name":"Somebody","role":"worker"}"#), writer.membership(of: person, in: team)]
         }
         return objects
     }
 
-    private func write(_ objects: [(key: ObjectKey, fields: String)]) throws {
-        for page in objects.chunks(ofCount: Self.pageCount) {
-            var batch = WriteBatch(environment: environment)
-            for (key, fields) in page { batch.put(key, try CanonicalJSON(fields), decision: 0, isEdit: true) }
-            _ = try batch.commit(on: &connection)
-        }
-    }
-
-    private func load(_ keys: [ObjectKey]) throws -> [ObjectKey: RealmObject] {
-        var objects: [ObjectKey: RealmObject] = [:]
-        for page in keys.chunks(ofCount: Self.pageCount) {
-            let rows = try connection.run(RealmObject.load(Array(page), in: environment))
-            objects.merge(try RealmObject.byKey(rows)) { $1 }
-        }
-        return objects
-    }
-
-    private func master(_ task: Task) -> ObjectKey { ObjectKey(realm: manager, kind: .fieldTask, id: task.id) }
+    private func master(_ task: Task) -> ObjectKey { ObjectKey(realm: writer.manager, kind: .fieldTask, id: task.id) }
     private func copy(_ task: Task) -> ObjectKey { ObjectKey(realm: task.realm, kind: .fieldTask, id: task.id) }
 
     private func fields(_ task: Task) -> String {
+        Self.fields(number: revision, team: task.team.text, others: ",\"assignee\":\"\(task.assignee.text)\"")
+    }
+
+    /// The fields of a task as JSON.
+    static func fields(number: Int, team: String, others: String = "") -> String {
         """
-        {"title":"Bulky items \(revision)","taskDescription":"Sofa and two chairs at the kerb, left of the gate",\
+        {"title":"Bulky items \(number)","taskDescription":"Sofa and two chairs at the kerb, left of the gate",\
         "creationDate":"2017-12-31T18:20:00.000Z","dueDate":"2018-01-03T08:00:00.000Z","isCompleted":false,\
         "place":{"latitude":34.0522,"longitude":-118.2437,"street":"200 N Spring St","city":"Los Angeles"},\
-        "team":"\(task.team.text)","assignee":"\(task.assignee.text)"}
+        "team":"\(team)"\(others)}
         """
     }
 
     /// Changes the title of every master.
     func change() throws {
         revision += 1
-        try write(tasks.map { (master($0), fields($0)) })
-        try connection.runScript("CHECKPOINT")
+        try writer.write(tasks.map { (master($0), fields($0)) })
     }
 
-    /// Publishes all masters as the relay does.
+    /// Publishes all masters.
     func publish() throws {
-        let objects = try load(tasks.map(master))
-        for task in tasks {
-            guard let object = objects[master(task)], let fields = object.fields else { continue }
-            let published = PublishedObject(
-                realm: .manager, kind: .fieldTask, id: task.id, position: object.position,
-                editPosition: object.editPosition, time: .now())
-            try unsafe fields.bytes.withUnsafeBytes {
-                try unsafe events.send(published, to: Topics.task, json: $0, tag: 0, through: &producer)
-            }
-        }
-        guard producer.flush(waitMax: .seconds(120)) else { throw ClusterFailure("producer flush timed out") }
-        _ = producer.deliveries(waitMax: .zero)
-    }
-
-    func position() throws -> Int64 {
-        try connection.run("SELECT position FROM realm.environment WHERE id = \(environment.rawValue)")[0].value(0)
+        try writer.publish(tasks.map { BenchWriter.Source(path: .manager, key: master($0)) }, to: Topics.task)
     }
 
     /// Changes every master, and then measures the service's statements for every copy, which are prepared before.
@@ -151,22 +88,20 @@ final class BenchTasks {
     func copyAlone() throws -> Double {
         try change()
         var pipelines: [[Statement]] = []
-        for page in tasks.chunks(ofCount: Self.batchCount) { pipelines.append(try pipeline(Array(page))) }
-        let start = ContinuousClock.now
-        for pipeline in pipelines { try connection.run(pipeline) }
-        return Double(tasks.count) / (ContinuousClock.now - start).inSeconds
+        for page in tasks.chunks(ofCount: BenchWriter.batchCount) { pipelines.append(try pipeline(Array(page))) }
+        return try writer.rate(of: pipelines, count: tasks.count)
     }
 
     private func pipeline(_ page: [Task]) throws -> [Statement] {
         func references(_ task: Task) -> [ObjectKey] {
             [
-                ObjectKey(realm: common, kind: .team, id: task.team),
-                ObjectKey(realm: common, kind: .person, id: task.assignee),
-                ObjectKey(realm: common, kind: .membership, id: Membership.id(of: task.assignee, in: task.team)),
+                ObjectKey(realm: writer.common, kind: .team, id: task.team),
+                ObjectKey(realm: writer.common, kind: .person, id: task.assignee),
+                ObjectKey(realm: writer.common, kind: .membership, id: Membership.id(of: task.assignee, in: task.team)),
             ]
         }
-        let objects = try load(page.flatMap { [master($0), copy($0)] + references($0) })
-        var batch = WriteBatch(environment: environment)
+        let objects = try writer.load(page.flatMap { [master($0), copy($0)] + references($0) })
+        var batch = WriteBatch(environment: writer.environment)
         for (decision, task) in page.enumerated() {
             for key in [master(task), copy(task)] + references(task) {
                 batch.expect(key, at: objects[key]?.position ?? 0, decision: decision)
@@ -179,7 +114,7 @@ final class BenchTasks {
             FROM unnest(\(page.map(\.id)), \(page.indices.map(Int32.init))) AS g(id, decision)
             LEFT JOIN LATERAL (
                 SELECT c.version FROM task.copy c
-                WHERE c.environment_id = \(environment.rawValue) AND c.task_id = g.id
+                WHERE c.environment_id = \(writer.environment.rawValue) AND c.task_id = g.id
                 OFFSET 0
             ) c ON true
             WHERE c.version IS NULL

@@ -32,7 +32,7 @@ struct RequestResponder<Inner: HTTPResponder>: Sendable where Inner.Context == E
         }
     }
 
-    /// Separate from ``respond(to:channel:with:)``, which may write for hours and would retain the task's memory, 18 kB.
+    /// Separate from ``respond(to:channel:with:)``, which may write for hours, and would retain the task's 18 kB.
     private func response(to request: Request, channel: any Channel) async throws -> Response {
         var logger = logger
         logger[metadataKey: "hb.request.id"] = .stringConvertible(RequestID())

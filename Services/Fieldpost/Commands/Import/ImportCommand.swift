@@ -216,11 +216,11 @@ struct ImportCommand: ParsableCommand {
             let problems, warnings: [ImportProblems.Problem]
         }
 
-        /// Maximum number of pages in memory: one per processor, at most four, and those of the next batch. Pages are
-        /// checked while a batch is written.
-        private static var pagesMax: Int {
+        /// Maximum number of pages in memory: one per processor, at most four, and of a file those of the next batch,
+        /// which are checked while a batch is written. A pipe's lines may arrive slowly, and do not wait for these.
+        private static func pagesMax(of source: ImportSource) -> Int {
             min(ProcessInfo.processInfo.activeProcessorCount, 4)
-                + ObjectImport.batchCountMax / ObjectLines.pageLinesMax
+                + (source.bytesTotal == nil ? 0 : ObjectImport.batchCountMax / ObjectLines.pageLinesMax)
         }
 
         /// - Returns: The number of lines that are not empty.
@@ -232,7 +232,7 @@ struct ImportCommand: ParsableCommand {
             defer { progress.end() }
             var lines = ObjectLines(hasBackend: objects.hasBackend, catalogue: objects.catalogue)
             var checking: [Task<ObjectLines.Checked, Never>] = []
-            let pagesMax = Self.pagesMax
+            let pagesMax = Self.pagesMax(of: source)
             var lineCount = 0
             while true {
                 let page = try ObjectLines.page(of: &reader)

@@ -257,7 +257,7 @@ import Testing
             isOver.signal()
         }.start()
         try waitUntil("the export waits") {
-            try fixture.count("SELECT count(*) FROM pg_locks WHERE NOT granted", at: fixture.source) > 0
+            try fixture.count("SELECT count(*) FROM (\(Statement.lockWaits)) w", at: fixture.source) > 0
         }
         try connection.run("COMMIT")
         #expect(isOver.wait(timeout: .now() + 60) == .success)

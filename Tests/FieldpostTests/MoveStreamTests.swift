@@ -92,9 +92,7 @@ import Testing
                     isOver.signal()
                 }.start()
                 try waitUntil("the second import waits") {
-                    try fixture.count(
-                        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
-                        at: fixture.destination) == 1
+                    try fixture.count("SELECT count(*) FROM (\(Statement.lockWaits)) w", at: fixture.destination) == 1
                 }
             }
         }

@@ -134,7 +134,7 @@ import Testing
             }
             try await eventually("the uploads wait for each other") {
                 try fixture.withDatabase { connection in
-                    try connection.run("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").count > 5
+                    try connection.run(.lockWaits).count > 5
                 }
             }
             lock.release()

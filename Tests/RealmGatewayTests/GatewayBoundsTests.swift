@@ -189,7 +189,7 @@ import Testing
             try write(2)
             try await eventually("its page waits") {
                 try fixture.withDatabase { connection in
-                    try connection.run("SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").count > 0
+                    try connection.run(.lockWaits).count > 0
                 }
             }
             try write(3)

@@ -18,7 +18,7 @@ struct BenchConnections: BenchScenario {
     func validate() throws { try BenchOptions.check(count, in: 2...60_000, "--count") }
 
     static let targets = [
-        BenchTarget(name: "memory of a connection", figure: "gateway's memory", limit: .atMost(20))
+        BenchTarget(name: "memory of a connection", figure: "gateway's memory", limit: .atMost(24))
     ]
 
     /// Time until memory is stable.

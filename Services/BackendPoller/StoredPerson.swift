@@ -42,7 +42,7 @@ struct StoredPerson {
         let window = Window(environment: environment, own: own, seen: seen, days: days, found: Array(found))
         let results = try connection.run([
             Self.newest(own: own, seen: seen, in: environment), window.entries, window.seenRecords,
-            RealmObject.load(kinds: Self.choices, realm: own, in: environment), window.selectedNodes,
+            RealmObject.load(kinds: Self.choices, realm: own, in: environment),
             AudienceStore.stored([tree.digest], in: environment),
         ])
         newest = try results[0][0].decode(Int64.self)
@@ -51,10 +51,11 @@ struct StoredPerson {
                 if let object = try RealmObject(row) { add(object, decoder) }
             }
         }
-        for node in try results[4].decode(String?.self).compactMap(\.self) {
+        isTreeKnown = results[4].count > 0
+        let rest = try connection.run(window.selectedNodes(except: Array(entries.keys)))
+        for node in try rest.decode(String?.self).compactMap(\.self) {
             if let node = UUID(ascii: node) { selectedNodes.insert(node) }
         }
-        isTreeKnown = results[5].count > 0
     }
 
     private static let choices: [Kind] = [.user, .reportingContext, .reportingTemplate, .reportingTreeNode]
@@ -85,6 +86,7 @@ struct StoredPerson {
         case .timeEntry:
             if let entry = try? object.decodedDirectly(as: TimeEntry.self, by: decoder) {
                 entries[id] = (entry, object.position, object.editPosition)
+                for selection in entry.reporting { selectedNodes.insert(selection.node) }
             }
         case .seenRecord:
             seen[id] = try? object.decodedDirectly(as: SeenRecord.self, by: decoder)
@@ -134,6 +136,9 @@ struct StoredPerson {
 
 /// The statements that select a person's entries and observations. PostgreSQL filters them, so that others are neither
 /// sent nor decoded.
+///
+/// Ids are compared first, since parsing fields takes longer. The ids are a subquery, which is hashed: `= ANY` would
+/// search them linearly for each object.
 private struct Window {
     let environment: EnvironmentID
     let own: Int32
@@ -147,7 +152,8 @@ private struct Window {
         SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(own)
             AND kind = \(Kind.timeEntry) AND NOT deleted
-            AND ((fields::json->>'entryDate') COLLATE "C" BETWEEN \(first) AND \(last) OR id = ANY (\(found)))
+            AND (id IN (SELECT unnest(\(found)))
+                OR (fields::json->>'entryDate') COLLATE "C" BETWEEN \(first) AND \(last))
         """
     }
 
@@ -157,23 +163,25 @@ private struct Window {
         SELECT realm_id, kind, id, position, edit_position, fields FROM store.object
         WHERE environment_id = \(environment.rawValue) AND realm_id = \(seen)
             AND kind = \(Kind.seenRecord) AND NOT deleted
-            AND ((fields::json->>'day') COLLATE "C" BETWEEN \(first) AND \(last) OR id = ANY (\(found))
+            AND (id IN (SELECT unnest(\(found))) OR (fields::json->>'day') COLLATE "C" BETWEEN \(first) AND \(last)
                 OR id IN (
                     SELECT id FROM store.object
                     WHERE environment_id = \(environment.rawValue) AND realm_id = \(own)
-                        AND kind = \(Kind.timeEntry) AND NOT deleted
+                        AND kind = \(Kind.timeEntry) AND NOT deleted AND id NOT IN (SELECT unnest(\(found)))
                         AND (fields::json->>'entryDate') COLLATE "C" BETWEEN \(first) AND \(last)))
         """
     }
 
-    /// Selects the nodes of entries of any day, which stay readable when a node can no longer be selected. Rows: node.
-    var selectedNodes: Statement {
+    /// Selects the nodes of other entries of any day. Rows: node.
+    ///
+    /// - Parameter decoded: The entries whose nodes are known.
+    func selectedNodes(except decoded: [UUID]) -> Statement {
         """
         SELECT DISTINCT s->>'node' FROM store.object o
         CROSS JOIN LATERAL json_array_elements(
             CASE json_typeof(o.fields::json->'reporting') WHEN 'array' THEN o.fields::json->'reporting' ELSE '[]' END) s
         WHERE o.environment_id = \(environment.rawValue) AND o.realm_id = \(own)
-            AND o.kind = \(Kind.timeEntry) AND NOT o.deleted
+            AND o.kind = \(Kind.timeEntry) AND NOT o.deleted AND o.id NOT IN (SELECT unnest(\(decoded)))
         """
     }
 

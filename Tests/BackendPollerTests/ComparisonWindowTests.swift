@@ -21,13 +21,17 @@ import Testing
     private static let days = Day(daysSinceEpoch: 100)...Day(daysSinceEpoch: 200)
 
     /// Adds an entry and its observation on these days.
-    private static func add(_ entryDay: Int, _ seenDay: Int, _ acme: inout TestEnvironment) throws -> UUID {
+    ///
+    /// - Parameter status: The entry's status. With an unknown one, the entry is undecodable.
+    private static func add(
+        _ entryDay: Int, _ seenDay: Int, status: String = "released", _ acme: inout TestEnvironment
+    ) throws -> UUID {
         let id = UUID()
         let (entry, seen) = (Day(daysSinceEpoch: entryDay), Day(daysSinceEpoch: seenDay))
         let selection = #"[{"context": "\#(UUID().text)", "node": "\#(id.text)"}]"#
-        try acme.put(
-            [(id, #"{"backendId": "1", "status": "released", "entryDate": "\#(entry)", "reporting": \#(selection)}"#)],
-            .timeEntry, into: try .user(email))
+        let fields =
+            #"{"backendId": "1", "status": "\#(status)", "entryDate": "\#(entry)", "reporting": \#(selection)}"#
+        try acme.put([(id, fields)], .timeEntry, into: try .user(email))
         let record = SeenRecord(
             backendId: "1", marker: nil, day: seen, durationSeconds: 0, text: nil, status: "released", references: [:])
         try acme.put(
@@ -42,15 +46,30 @@ import Testing
         let moved = try Self.add(200, 201, &acme)
         let movedHere = try Self.add(99, 100, &acme)
         let observation = try Self.add(1, 2, &acme)
+        let undecodable = try Self.add(100, 201, status: "unknown", &acme)
         let old = try (0..<5).map { _ in try Self.add(99, 201, &acme) }
         let stored = try StoredPerson(
             acme.realm(try .user(Self.email)), acme.realm(try .seen(Self.email)), Self.days, [observation],
             NodeTree([]),
             acme.id, JSONDecoder(), &acme.connection)
         #expect(Set(stored.entries(before: .max).keys) == [within, moved, observation])
-        #expect(Set(stored.seen.keys) == [within, moved, movedHere, observation])
-        #expect(stored.selectedNodes == Set([within, moved, movedHere, observation] + old))
+        #expect(Set(stored.seen.keys) == [within, moved, movedHere, observation, undecodable])
+        #expect(stored.selectedNodes == Set([within, moved, movedHere, observation, undecodable] + old))
         #expect(stored.newest == (try World.position(&acme)))
+    }
+
+    /// The nodes of an entry that is not loaded, or is undecodable, are selected. Those of a deleted one are not.
+    @Test func comparisonWithoutRecordsSelectsNodesOfAllEntries() throws {
+        var acme = try World.environment()
+        let old = try Self.add(99, 99, &acme)
+        let undecodable = try Self.add(150, 99, status: "unknown", &acme)
+        try acme.delete(.timeEntry, try Self.add(150, 99, &acme), in: try .user(Self.email))
+        let stored = try StoredPerson(
+            acme.realm(try .user(Self.email)), acme.realm(try .seen(Self.email)), Self.days, [], NodeTree([]),
+            acme.id, JSONDecoder(), &acme.connection)
+        #expect(stored.entries(before: .max).isEmpty)
+        #expect(Set(stored.seen.keys) == [undecodable])
+        #expect(stored.selectedNodes == [old, undecodable])
     }
 
     /// Changes are detected in the change log.

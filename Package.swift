@@ -280,11 +280,10 @@ let tools: [Target] = [
     .executableTarget(
         name: "Workbench",
         dependencies: [
-            "Access", "BackendConnections", "BackendProtocol", "Catalogues", "CommandLineSupport", "DataFiles",
-            "Deliveries", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "KindSchema",
-            "LocalCluster",
-            "Model", "ObjectStore", "Postgres", "PowerSyncModel", "Secrets", "ServiceSettings", "TenantMigration",
-            "Tenants",
+            "Access", "BackendConnections", "BackendProtocol", "Backends", "Catalogues", "CommandLineSupport",
+            "DataFiles", "Deliveries", "DeviceClient", "Essentials", "HTTPClient", "Kafka", "KeyedWorker", "KindSchema",
+            "LocalCluster", "Model", "ObjectStore", "Postgres", "PowerSyncModel", "Secrets", "ServiceSettings",
+            "TenantMigration", "Tenants",
             algorithms, argumentParser, signals,
         ], path: "Tools/Workbench"),
 ]

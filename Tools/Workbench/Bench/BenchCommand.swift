@@ -15,7 +15,7 @@ struct BenchCommand: AsyncParsableCommand {
 
     private static let scenarios: [any BenchScenario.Type] = [
         BenchRelay.self, BenchSubmit.self, BenchLive.self, BenchTasksLive.self, BenchTasksDeletion.self,
-        BenchSnapshot.self, BenchFanOut.self, BenchSharing.self, BenchPositions.self, BenchImport.self,
+        BenchSnapshot.self, BenchFanOut.self, BenchSharing.self, BenchPositions.self, BenchImport.self, BenchPoll.self,
         BenchMonitor.self, BenchConnections.self, BenchNotices.self, BenchOwnKinds.self, BenchOwnKindsLive.self,
         BenchOwnKindsMemory.self, BenchPowerSync.self, BenchIdle.self,
     ]

@@ -14,6 +14,8 @@ struct BenchInstallation: Sendable {
         var brokerRoundTrip = 0
         /// Open files that this process and its children need.
         var fileCount: Int?
+        /// Whether the back end is e-conomic instead of SAP.
+        var hasEconomic = false
         /// The people, and what they can book on; their realms are filled.
         var organisation: Organisation?
         /// Number of people without an organisation.
@@ -47,6 +49,7 @@ struct BenchInstallation: Sendable {
     var pool: Pool { stage.pool }
     var gateway: GatewayClient { stage.gateway }
     var sap: SandboxSAP { stage.sap }
+    var economic: SandboxEconomic { stage.economic }
 
     var gatewayPort: Int {
         get throws {
@@ -85,6 +88,7 @@ struct BenchInstallation: Sendable {
     private static func options(_ configuration: Configuration) -> LocalCluster.Options {
         var options = LocalCluster.Options()
         options.services = configuration.services
+        if configuration.hasEconomic { options.emulators = [.broker, .identity, .economic] }
         options.variables = configuration.variables
         // All devices of a benchmark have one network address.
         options.variables[.gateway, default: [:]]["FIELDPOST_HTTP_CONNECTIONS_NETWORK_MAX"] = "0"
@@ -98,7 +102,8 @@ struct BenchInstallation: Sendable {
     }
 
     private init(_ stage: ScenarioStage, _ configuration: Configuration) async throws {
-        let setup = stage.setup(Self.environmentName, backend: stage.sap)
+        let backend: any DemoBackend = configuration.hasEconomic ? stage.economic : stage.sap
+        let setup = stage.setup(Self.environmentName, backend: backend)
         let people =
             configuration.organisation?.people
             ?? (0..<configuration.peopleCount).map { Organisation.Person("u\($0)@bench.example") }
@@ -109,7 +114,7 @@ struct BenchInstallation: Sendable {
         // The gateway loads environments at its start, and periodically.
         if configuration.services.contains(.gateway) { try await restart(.gateway) }
         guard let organisation = configuration.organisation else { return }
-        try await sap.load(organisation)
+        try await backend.load(organisation)
         try await setup.fillRealms(of: people, in: environment, within: Self.realmsMax)
     }
 

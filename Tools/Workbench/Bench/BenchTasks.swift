@@ -49,7 +49,7 @@ final class BenchTasks {
         var objects = [writer.team(team)]
         for person in people {
             let key = ObjectKey(realm: writer.common, kind: .person, id: person)
-            objects += [(key, #"{"name":"Somebody","role":"worker"}"#), writer.membership(of: person, in: team)]
+            objects += [(key, #"{"name":"Ana","role":"worker"}"#), writer.membership(of: person, in: team)]
         }
         return objects
     }

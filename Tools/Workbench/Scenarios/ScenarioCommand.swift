@@ -37,6 +37,7 @@ struct ScenarioStage: Sendable {
     var gateway: GatewayClient { GatewayClient(client: client, url: cluster.gatewayURL) }
     var identity: IdentitySandbox { IdentitySandbox(client: client, url: cluster.identityURL) }
     var sap: SandboxSAP { SandboxSAP(client: client, url: cluster.sapURL) }
+    var economic: SandboxEconomic { SandboxEconomic(client: client, url: cluster.economicURL) }
 
     /// The set-up of an environment of the cluster.
     ///
